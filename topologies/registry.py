@@ -17,7 +17,7 @@ from typing import Any
 import topologies
 from topologies.model import Network
 
-NOT_TOPOLOGIES = {"model", "registry", "mininet_build"}
+NOT_TOPOLOGIES = {"model", "registry", "mininet_build", "tc"}
 
 
 def names() -> list[str]:

@@ -19,11 +19,12 @@ STOP_TIMEOUT_S = 30.0
 class TcpdumpCapture:
     def __init__(self, pid: int, interface: str, snap_bytes: int, out_dir: Path) -> None:
         self.interface = interface
-        command = ["tcpdump", "-i", interface, "-w", str(out_dir / f"{interface}.pcap"), "-s", str(snap_bytes or WHOLE_PACKET)]
+        # to standard output: given a name, tcpdump wants to change the file's owner, which only a real root can
+        command = ["tcpdump", "-i", interface, "-w", "-", "-s", str(snap_bytes or WHOLE_PACKET)]
         command += ["-n", "-Z", "root", "-B", str(RING_KIB), "--time-stamp-precision=nano"]
-        with entered(pid):
+        with entered(pid), open(out_dir / f"{interface}.pcap", "wb") as out:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True
             )
         self._words: list[str] = []
         assert self._process.stderr is not None
