@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,6 +42,7 @@ def node(pid: int, interfaces: list[str]) -> dict[str, Any]:
     with entered(pid):
         done = subprocess.run(["tc", "qdisc", "show"], capture_output=True, text=True)
         return {
+            "interfaces": {str(index): name for index, name in socket.if_nameindex()},
             "sysctls": read_sysctls(RECORDED_SYSCTLS),
             "offloads": read_offloads(interfaces),
             "qdiscs": [line.strip() for line in done.stdout.splitlines() if "noqueue" not in line],
