@@ -89,14 +89,15 @@ def problems(run: Run) -> list[str]:
 
 
 def as_json(runs: Sequence[Run]) -> str:
-    """The metrics contract: {experiment, run, seed, params, verdict, metrics} per run."""
+    """The metrics contract: {experiment, run, seed, params, verdict, metrics} per run, and its status."""
     rows = [
         {
             "experiment": run.experiment,
             "run": run.run,
             "seed": run.seed,
             "params": run.params,
-            "verdict": run.standing,
+            "status": run.status,
+            "verdict": run.verdict or None,
             "metrics": run.metrics,
         }
         for run in runs
@@ -122,9 +123,9 @@ def number(value: Any) -> str:
     """Four significant digits, whole numbers whole."""
     if not is_number(value):
         return UNKNOWN
-    if isinstance(value, int) or abs(value) >= 1e4:
+    if isinstance(value, int) or abs(value) >= 1e3:
         return f"{value:.0f}"
-    return f"{value:.4g}" if abs(value) >= 1e-3 or value == 0 else f"{value:.1e}"
+    return f"{value:#.4g}" if abs(value) >= 1e-3 or value == 0 else f"{value:.1e}"
 
 
 def _parameters(run: Run, names: Sequence[str]) -> list[str]:
