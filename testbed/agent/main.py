@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Execute one plan: `execute(plan, out_dir)` leaves the raw files and guest.json in out_dir."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from testbed.agent import environment, queues, sockets
+from testbed.agent.capture import TcpdumpCapture
+from testbed.agent.errors import RunError
+from testbed.agent.flows import Iperf3Flow
+from testbed.agent.namespaces import entered
+from testbed.agent.network import BuiltNetwork, load_module
+from testbed.agent.plan import Plan
+from testbed.agent.samples import Sampler
+from testbed.agent.schedule import Schedule
+from testbed.agent.tcp_probe import TcpProbe
+
+PROBE_DRAIN_S = 0.1
+TICK_S = 1.0
+SETTLE_S = 1.0
+"""Between the last preparation and the start of the run."""
+
+
+def execute(plan: Plan, out_dir: Path, report: Callable[[str], None]) -> None:
+    """Run the plan.
+
+    `report` is called with one line per event ("built", "running 3.0" …). guest.json is written in any case, with
+    "ok" and, where the run failed, the error.
+    """
+    facts: dict[str, Any] = {"ok": False, "error": None}
+    try:
+        _execute(plan, out_dir, report, facts)
+        facts["ok"] = True
+    except RunError as error:
+        facts["error"] = {"stage": error.stage, "subject": error.subject, "detail": error.detail}
+    finally:
+        (out_dir / "guest.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
+
+
+def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: dict[str, Any]) -> None:
+    for module in plan.modules:
+        load_module(module.path, module.params)
+    _set_cca_params(plan)
+    network = BuiltNetwork(plan)
+    report("built")
+    _check_algorithms(plan)
+    facts["environment"] = _environment(plan, network)
+    facts["idle_rtt"] = _idle_rtts(plan, network)
+    run = _Run(plan, network, out_dir)
+    try:
+        run.prepare()
+        start_s = math.ceil(time.monotonic() + SETTLE_S)
+        facts["start_realtime_ns"] = time.clock_gettime_ns(time.CLOCK_REALTIME) + int(start_s * 1e9) - time.monotonic_ns()
+        facts["start_monotonic_ns"] = int(start_s * 1e9)
+        run.go(start_s, report)
+        facts["capture_drops"], facts["tcp_probe_lost"] = run.finish()
+        facts["ended_s"] = time.monotonic() - start_s
+    finally:
+        run.kill()
+
+
+def _set_cca_params(plan: Plan) -> None:
+    for cca, params in plan.cca_params.items():
+        for name, value in params.items():
+            path = Path(f"/sys/module/tcp_{cca}/parameters/{name}")
+            try:
+                path.write_text(value)
+            except OSError as error:
+                raise RunError("parameter", f"{cca}.{name}", f"{value}: {error.strerror}") from error
+
+
+def _check_algorithms(plan: Plan) -> None:
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    for flow in plan.flows:
+        if flow.cca not in available:
+            raise RunError("flow", flow.name, f"the kernel has no {flow.cca}; it has {' '.join(sorted(available))}")
+
+
+def _environment(plan: Plan, network: BuiltNetwork) -> dict[str, Any]:
+    nodes = {
+        name: environment.node(network.pid(name), [i.name for i in node_plan.interfaces])
+        for name, node_plan in network.plans.items()
+    }
+    if network.wires_pid is not None:
+        nodes["wires"] = environment.node(network.wires_pid, [])
+    return {"kernel": environment.kernel(), "nodes": nodes, "tools": environment.tools()}
+
+
+def _idle_rtts(plan: Plan, network: BuiltNetwork) -> dict[str, int]:
+    pairs = dict.fromkeys((flow.source, flow.destination) for flow in plan.flows)
+    return {f"{a} {b}": network.idle_rtt_ns(a, b) for a, b in pairs}
+
+
+class _Run:
+    """The processes and samplers of one run."""
+
+    def __init__(self, plan: Plan, network: BuiltNetwork, out_dir: Path) -> None:
+        self._plan, self._network, self._out_dir = plan, network, out_dir
+        self._captures: list[TcpdumpCapture] = []
+        self._flows: list[Iperf3Flow] = []
+        self._samplers: list[tuple[Sampler, float]] = []
+        self._probe: TcpProbe | None = None
+
+    def prepare(self) -> None:
+        plan, network = self._plan, self._network
+        for capture in plan.captures:
+            interface = network.interface(capture.node, capture.peer)
+            self._captures.append(TcpdumpCapture(network.pid(capture.node), interface, capture.snap_bytes, self._out_dir))
+        for flow in plan.flows:
+            source, destination = network.pid(flow.source), network.pid(flow.destination)
+            address = network.plans[flow.destination].address
+            self._flows.append(Iperf3Flow(flow, source, destination, address, self._out_dir))
+            self._flows[-1].start_server()
+        if plan.tcp_probe:
+            ports = [flow.port for flow in plan.flows]
+            self._probe = TcpProbe(self._out_dir, min(ports), max(ports))
+        self._prepare_samplers()
+
+    def _prepare_samplers(self) -> None:
+        plan, network = self._plan, self._network
+        index = {node.name: i for i, node in enumerate(plan.network.nodes)}
+        if plan.sockets_interval_s is not None:
+            sampler = sockets.sampler(open(self._out_dir / "sockets.bin", "wb", buffering=1 << 20))
+            for name in dict.fromkeys(flow.source for flow in plan.flows):
+                with entered(network.pid(name)):
+                    sampler.add(index[name])
+            self._samplers.append((sampler, plan.sockets_interval_s))
+        if plan.queues_interval_s is not None:
+            sampler = queues.sampler(open(self._out_dir / "queues.bin", "wb", buffering=1 << 20))
+            for node in plan.network.nodes:
+                if node.kind == "router":
+                    with entered(network.pid(node.name)):
+                        sampler.add(index[node.name])
+            self._samplers.append((sampler, plan.queues_interval_s))
+
+    def go(self, start_s: float, report: Callable[[str], None]) -> None:
+        plan, schedule = self._plan, Schedule()
+        end_s = start_s + plan.duration_s
+        for flow in self._flows:
+            schedule.at(start_s + flow.plan.start_s, flow.start_client)
+        for sampler, interval_s in self._samplers:
+            schedule.every(start_s, interval_s, end_s, sampler.sample)
+        if self._probe is not None:
+            schedule.every(start_s, PROBE_DRAIN_S, end_s, self._probe.drain)
+
+        def tick() -> None:
+            for part in (*self._flows, *self._captures):
+                part.check_running()
+            report(f"running {time.monotonic() - start_s:.1f}")
+
+        schedule.every(start_s, TICK_S, end_s, tick)
+        schedule.run(end_s)
+        for flow in self._flows:
+            flow.wait(max(0.0, end_s + plan.grace_s - time.monotonic()))
+
+    def finish(self) -> tuple[dict[str, int], int]:
+        """Stop everything; returns packets that captures lost and events that the trace ring lost."""
+        lost = 0 if self._probe is None else self._probe.close()
+        for sampler, _ in self._samplers:
+            sampler.close()
+        drops = {capture.interface: capture.stop() for capture in self._captures}
+        return drops, lost
+
+    def kill(self) -> None:
+        for part in (*self._flows, *self._captures):
+            part.kill()

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build a run's network with Mininet and make its hosts as the plan says."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import subprocess
+import time
+
+from mininet.net import Mininet
+
+from testbed.agent.errors import RunError
+from testbed.agent.namespaces import entered, write_sysctls
+from testbed.agent.plan import HostSettings, Plan
+from topologies.mininet_build import BuildError, NetworkTopo, WireLink, batch
+from topologies.model import Network, NodePlan, address_plan
+
+PROBE_BYTES = 98
+"""Length of the idle probe's frames: an ICMP echo of 56 bytes of data, as ping sends."""
+
+
+class _PlanTopo(NetworkTopo):
+    def network(self, network: Network) -> Network:  # type: ignore[override]
+        return network
+
+
+class BuiltNetwork:
+    """The network as it stands: a Mininet net, its address plan and the pids that hold the namespaces."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plans: dict[str, NodePlan] = address_plan(plan.network)
+        try:
+            self.net = Mininet(topo=_PlanTopo(network=plan.network), controller=None, switch=None)
+            self.net.start()
+            for name, node_plan in self.plans.items():
+                with entered(self.pid(name)):
+                    self._apply(node_plan, plan.hosts.get(name, HostSettings()))
+        except BuildError as error:
+            raise RunError("network", "build", str(error)) from error
+
+    def pid(self, name: str) -> int:
+        return int(self.net[name].pid)
+
+    @property
+    def wires_pid(self) -> int | None:
+        return None if WireLink.wires is None else int(WireLink.wires.pid)
+
+    def interface(self, node: str, peer: str) -> str:
+        """Name of a node's interface towards a neighbour."""
+        return next(i.name for i in self.plans[node].interfaces if i.peer == peer)
+
+    def _apply(self, plan: NodePlan, settings: HostSettings) -> None:
+        try:
+            write_sysctls(settings.sysctls)
+        except OSError as error:
+            raise RunError("sysctl", plan.node.name, str(error.strerror)) from error
+        options = " quickack 1" if settings.ack == "every" else ""
+        options += "" if settings.mss is None else f" advmss {settings.mss}"
+        if options:
+            batch("ip", [f"route replace {r.destination} via {r.via} dev {r.interface}{options}" for r in plan.routes])
+
+    def idle_rtt_ns(self, source: str, destination: str) -> int:
+        """Round-trip time of one ICMP echo through the empty network, ns."""
+        return echo_rtt_ns(self.pid(source), self.plans[destination].address)
+
+    def stop(self) -> None:
+        self.net.stop()
+        if WireLink.wires is not None:
+            WireLink.wires.terminate()
+            WireLink.wires = None
+
+
+def echo_rtt_ns(pid: int, address: str, timeout_s: float = 10.0) -> int:
+    """Send an ICMP echo request from a process's namespace and return the time to its answer, ns."""
+    body = bytes(range(56))
+    header = struct.pack("!BBHHH", 8, 0, 0, 0x5742, 1)
+    checksum = _checksum(header + body)
+    packet = struct.pack("!BBHHH", 8, 0, checksum, 0x5742, 1) + body
+    with entered(pid), socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
+        sock.settimeout(timeout_s)
+        sent = time.monotonic_ns()
+        sock.sendto(packet, (address, 0))
+        while True:
+            try:
+                answer = sock.recv(2048)
+            except TimeoutError as error:
+                raise RunError("network", address, f"no answer to an echo request in {timeout_s:g} s") from error
+            received = time.monotonic_ns()
+            icmp = answer[(answer[0] & 15) * 4 :]
+            if icmp[0] == 0 and icmp[4:8] == packet[4:8]:
+                return received - sent
+
+
+def _checksum(data: bytes) -> int:
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total = (total >> 16) + (total & 0xFFFF)
+    return ~(total + (total >> 16)) & 0xFFFF
+
+
+def load_module(path: str, params: dict[str, str]) -> None:
+    """Insert a kernel module.
+
+    Raises RunError with the program's and the kernel's words.
+    """
+    done = subprocess.run(
+        ["insmod", path, *(f"{key}={value}" for key, value in params.items())], capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RunError("module", path.rsplit("/", 1)[-1], done.stderr.strip() or f"insmod exit code {done.returncode}")

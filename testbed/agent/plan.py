@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the controlling host tells the agent: one run, resolved to numbers.
+
+The same classes write the plan (as JSON) and read it back, so the two sides cannot disagree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from topologies.model import Bottleneck, Buffer, Direction, Link, Network, Node
+
+PLAN_FORMAT = 1
+FIRST_PORT = 5201
+"""Server port of the first flow; flow k uses FIRST_PORT + k."""
+
+
+@dataclass(frozen=True)
+class FlowPlan:
+    """One flow. Either `duration_s` or `size_bytes` is set."""
+
+    name: str
+    app: str
+    cca: str
+    source: str
+    destination: str
+    port: int
+    start_s: float
+    duration_s: float | None = None
+    size_bytes: int | None = None
+    parallel: int = 1
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """Per host: sysctls, whether its receivers acknowledge every packet, and the MSS it advertises (bytes)."""
+
+    sysctls: dict[str, str] = field(default_factory=dict)
+    ack: str = "delayed"
+    mss: int | None = None
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A tcpdump on a node's interface towards a peer; `snap_bytes` 0 keeps whole packets."""
+
+    node: str
+    peer: str
+    snap_bytes: int = 96
+
+
+@dataclass(frozen=True)
+class Module:
+    """A kernel module to load before anything else, with its parameters."""
+
+    path: str
+    params: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    network: Network
+    flows: tuple[FlowPlan, ...]
+    duration_s: float
+    grace_s: float
+    hosts: dict[str, HostSettings]
+    captures: tuple[Capture, ...] = ()
+    tcp_probe: bool = True
+    sockets_interval_s: float | None = None
+    queues_interval_s: float | None = None
+    modules: tuple[Module, ...] = ()
+    cca_params: dict[str, dict[str, str]] = field(default_factory=dict)
+    batch_receivers: bool = True
+
+    def to_json(self) -> str:
+        return json.dumps({"format": PLAN_FORMAT, **dataclasses.asdict(self)}, indent=1, sort_keys=True)
+
+
+def from_json(text: str) -> Plan:
+    """The plan that `Plan.to_json` wrote.
+
+    Raises ValueError for a plan of another format version.
+    """
+    data = json.loads(text)
+    if data.pop("format", None) != PLAN_FORMAT:
+        raise ValueError(f"the plan's format is not {PLAN_FORMAT}: agent and controller are of different versions")
+    return Plan(
+        network=_network(data.pop("network")),
+        flows=tuple(FlowPlan(**flow) for flow in data.pop("flows")),
+        hosts={name: HostSettings(**settings) for name, settings in data.pop("hosts").items()},
+        captures=tuple(Capture(**capture) for capture in data.pop("captures")),
+        modules=tuple(Module(**module) for module in data.pop("modules")),
+        **data,
+    )
+
+
+def _network(data: Mapping[str, Any]) -> Network:
+    links = tuple(
+        Link(link["a"], link["b"], _direction(link["forward"]), _direction(link["backward"])) for link in data["links"]
+    )
+    bottleneck = None if data["bottleneck"] is None else Bottleneck(**data["bottleneck"])
+    return Network(tuple(Node(**node) for node in data["nodes"]), links, bottleneck)
+
+
+def _direction(data: Mapping[str, Any]) -> Direction:
+    buffer = None if data["buffer"] is None else Buffer(**data["buffer"])
+    return Direction(data["rate_bps"], buffer, data["delay_ns"], data["loss"])

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of the TCP sockets of the flows' ends: what `ss -ti` shows, asked of the kernel directly."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import BinaryIO
+
+from testbed.agent.samples import Sampler, request
+
+NETLINK_SOCK_DIAG = 4
+SOCK_DIAG_BY_FAMILY = 20
+INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO = 2, 4, 7
+TCP_ESTABLISHED = 1
+TCP_CLOSING_STATES = (1 << 4) | (1 << 5) | (1 << 8) | (1 << 9) | (1 << 11)  # FIN_WAIT1/2, CLOSE_WAIT, LAST_ACK, CLOSING
+
+
+def sampler(out: BinaryIO) -> Sampler:
+    """A sampler of established and closing IPv4 TCP sockets with tcp_info, algorithm and memory."""
+    extensions = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1) | 1 << (INET_DIAG_SKMEMINFO - 1)
+    states = 1 << TCP_ESTABLISHED | TCP_CLOSING_STATES
+    # struct inet_diag_req_v2: family, protocol, ext, pad, states, then a 48-byte socket id left empty
+    payload = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, extensions, states) + bytes(48)
+    return Sampler(out, NETLINK_SOCK_DIAG, request(SOCK_DIAG_BY_FAMILY, payload))

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a resolved experiment to the agent's plan: names become nodes, texts become numbers, defaults become explicit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from testbed import quantities
+from testbed.agent.plan import FIRST_PORT, Capture, FlowPlan, HostSettings, Module, Plan
+from testbed.errors import Problem, SpecError
+from testbed.spec.load import Document, Loc
+from testbed.spec.model import Cca, Experiment, Flow, HostRules
+from testbed.spec.names import IN_TREE_CCAS, nearest, project_ccas
+from topologies import registry
+from topologies.model import Network, idle_rtt_ns, path
+
+GRACE_S = 60.0
+"""Virtual or real seconds that applications get after the end to finish by themselves."""
+
+PINNED_SYSCTLS = {
+    # what one run learns about a path must not steer the next one
+    "net.ipv4.tcp_no_metrics_save": "1",
+}
+BUFFER_PER_BDP = 8
+"""Socket memory per byte of BDP: twice the BDP, and skbs take up to four times their payload."""
+BUFFER_MIN_BYTES = 6 << 20
+DEFAULT_RATE_BPS = 10**10
+"""What a path without any rate counts as when buffers are sized."""
+
+
+def network_of(experiment: Experiment, document: Document) -> Network:
+    """Build the experiment's network.
+
+    Raises SpecError for an unknown topology, unknown parameters, bad values or an impossible network.
+    """
+    topology = experiment.topology
+
+    def fail(loc: Loc, message: str) -> SpecError:
+        return SpecError([Problem(document.file, document.line(loc), ".".join(map(str, loc)), message)])
+
+    if topology.name not in registry.names():
+        hint = nearest(topology.name, registry.names())
+        raise fail(("topology", "name"), f"there is no topology {topology.name!r}; {hint}")
+    allowed = registry.parameter_names(topology.name)
+    for name in topology.params:
+        if name not in allowed:
+            raise fail(("topology", "params", name), f"{topology.name} has no parameter {name!r}; {nearest(name, allowed)}")
+    try:
+        network = registry.build(topology.name, dict(topology.params))
+    except (ValueError, TypeError) as error:
+        bad = [n for n, v in topology.params.items() if repr(v) in str(error) or str(error).startswith(f"{n}:")]
+        raise fail(("topology", "params", *bad[:1]), str(error)) from error
+    if network.problems():
+        raise fail(("topology",), "; ".join(network.problems()))
+    return network
+
+
+def compile_plan(experiment: Experiment, document: Document, modules: Mapping[str, str] | None = None) -> Plan:
+    """The agent's plan of a resolved experiment (one without a sweep).
+
+    modules: file of each project module as the guest sees it, by module name (`tcp_medley`)
+    Raises SpecError for flows between unknown nodes, and whatever `network_of` raises.
+    """
+    network = network_of(experiment, document)
+    _check_nodes(experiment, document, network)
+    flows = tuple(_flow(i, flow, experiment) for i, flow in enumerate(experiment.flows))
+    samplers = experiment.samplers
+    return Plan(
+        network=network,
+        flows=flows,
+        duration_s=quantities.seconds(experiment.duration),
+        grace_s=GRACE_S,
+        hosts={node.name: _host(node.name, experiment, network, flows) for node in network.nodes},
+        captures=tuple(_captures(experiment, document, network, flows)),
+        tcp_probe=samplers.tcp_probe,
+        sockets_interval_s=_interval(samplers.sockets),
+        queues_interval_s=_interval(samplers.queues),
+        modules=tuple(_modules(experiment.flows, modules or {})),
+        cca_params=_in_tree_params(experiment, document),
+    )
+
+
+def used_modules(flows: Iterable[Flow]) -> list[str]:
+    """Names of the project's modules that flows need, e.g. tcp_medley."""
+    return [f"tcp_{name}" for name in dict.fromkeys(flow.cca.name for flow in flows) if name in project_ccas()]
+
+
+def socket_buffers(network: Network, flows: Iterable[FlowPlan]) -> tuple[int, int]:
+    """Largest send and receive buffers (bytes) that never limit a flow: BDP and the path's queues, with overhead."""
+    largest = BUFFER_MIN_BYTES
+    for flow in flows:
+        hops = path(network, flow.source, flow.destination)
+        rate = min((d.rate_bps for _, _, d in hops if d.rate_bps), default=DEFAULT_RATE_BPS)
+        in_flight = rate * idle_rtt_ns(network, flow.source, flow.destination, 1514) / 8e9
+        queued = sum(d.buffer.size * (1514 if d.buffer.unit == "packets" else 1) for _, _, d in hops if d.buffer)
+        largest = max(largest, int(BUFFER_PER_BDP * (in_flight + queued)))
+    largest = min(largest, 2**31 - 1)
+    return largest, largest
+
+
+def _check_nodes(experiment: Experiment, document: Document, network: Network) -> None:
+    names = [node.name for node in network.nodes]
+    problems = []
+    for i, flow in enumerate(experiment.flows):
+        for key, node in (("from", flow.source), ("to", flow.destination)):
+            if node not in names:
+                line = document.line(("flows", i, key))
+                problems.append(Problem(document.file, line, f"flows.{i}.{key}", f"no node {node!r}; {nearest(node, names)}"))
+        if flow.source == flow.destination:
+            problems.append(Problem(document.file, document.line(("flows", i, "to")), f"flows.{i}", "goes to its own node"))
+    for name in experiment.hosts.only:
+        if name not in names:
+            loc = ("hosts", "only", name)
+            problems.append(Problem(document.file, document.line(loc), "hosts.only", f"no node {name!r}; {nearest(name, names)}"))
+    if problems:
+        raise SpecError(problems)
+
+
+def flow_name(index: int, flow: Flow) -> str:
+    return flow.name or f"f{index + 1}"
+
+
+def _flow(index: int, flow: Flow, experiment: Experiment) -> FlowPlan:
+    start_s, size = quantities.seconds(flow.start), flow.size
+    stop_s = quantities.seconds(flow.stop or experiment.duration)
+    return FlowPlan(
+        name=flow_name(index, flow),
+        app=flow.app,
+        cca=flow.cca.name,
+        source=flow.source,
+        destination=flow.destination,
+        port=FIRST_PORT + index,
+        start_s=start_s,
+        duration_s=None if size is not None else stop_s - start_s,
+        size_bytes=None if size is None else quantities.size_bytes(size),
+        parallel=flow.parallel,
+    )
+
+
+def _host(name: str, experiment: Experiment, network: Network, flows: tuple[FlowPlan, ...]) -> HostSettings:
+    send, receive = socket_buffers(network, flows)
+    sysctls = {
+        **PINNED_SYSCTLS,
+        "net.ipv4.tcp_wmem": f"4096 16384 {send}",
+        "net.ipv4.tcp_rmem": f"4096 131072 {receive}",
+    }
+    rules: list[HostRules] = [experiment.hosts]
+    if name in experiment.hosts.only:
+        rules.append(experiment.hosts.only[name])
+    ack, mss = "delayed", None
+    for rule in rules:
+        sysctls.update({key: str(value) for key, value in rule.sysctls.items()})
+        ack = rule.ack or ack
+        mss = rule.mss if rule.mss is not None else mss
+    return HostSettings(sysctls, ack, mss)
+
+
+def _captures(
+    experiment: Experiment, document: Document, network: Network, flows: tuple[FlowPlan, ...]
+) -> Iterable[Capture]:
+    at, snap = experiment.captures.at, experiment.captures.snap
+    snap_bytes = 0 if snap == "all" else quantities.size_bytes(snap)
+    if at == "none":
+        return
+    if at == "ends":
+        places = []
+        for flow in flows:
+            hops = path(network, flow.source, flow.destination)
+            places += [(flow.source, hops[0][1]), (flow.destination, hops[-1][0])]
+    else:
+        links = {(link.a, link.b) for link in network.links} | {(link.b, link.a) for link in network.links}
+        places = [(node, peer) for node, peer in (place.split(">") for place in at)]
+        for i, place in enumerate(places):
+            if place not in links:
+                allowed = nearest(">".join(place), (f"{a}>{b}" for a, b in links))
+                line = document.line(("captures", "at", i))
+                raise SpecError([Problem(document.file, line, f"captures.at.{i}", f"no link {'>'.join(place)}; {allowed}")])
+    for node, peer in dict.fromkeys(places):
+        yield Capture(node, peer, snap_bytes)
+
+
+def _interval(text: str) -> float | None:
+    return None if text == "off" else quantities.seconds(text)
+
+
+def _param(value: object) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _modules(flows: Iterable[Flow], files: Mapping[str, str]) -> Iterable[Module]:
+    params: dict[str, dict[str, str]] = {}
+    for flow in flows:
+        params.setdefault(f"tcp_{flow.cca.name}", {}).update({k: _param(v) for k, v in flow.cca.params.items()})
+    for name in used_modules(flows):
+        yield Module(files.get(name, str(Path("/run/warpbed/modules") / f"{name}.ko")), params[name])
+
+
+def _in_tree_params(experiment: Experiment, document: Document) -> dict[str, dict[str, str]]:
+    """Parameters of the kernel's own algorithms; they are global to a kernel, so flows must agree (fidelity rule 7)."""
+    found: dict[str, dict[str, str]] = {}
+    seen: dict[str, Cca] = {}
+    for i, flow in enumerate(experiment.flows):
+        other = seen.setdefault(flow.cca.name, flow.cca)
+        if other.params != flow.cca.params:
+            message = f"another flow uses {flow.cca.name} with other parameters; they are global to a kernel"
+            raise SpecError([Problem(document.file, document.line(("flows", i, "cca")), f"flows.{i}.cca", message)])
+        if flow.cca.name in IN_TREE_CCAS and flow.cca.params:
+            found[flow.cca.name] = {key: _param(value) for key, value in flow.cca.params.items()}
+    return found

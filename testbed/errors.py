@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors that a user can do something about. Each knows the exit code that the command ends with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class WarpbedError(Exception):
+    """Something failed that Warpbed can explain; the text says what, the value and the next step."""
+
+    exit_code = 1
+
+
+class UsageError(WarpbedError):
+    """Bad usage or a bad file; nothing was started."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong in a file. `line` counts from 1."""
+
+    file: str
+    line: int
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.where + ': ' if self.where else ''}{self.message}"
+
+
+class SpecError(UsageError):
+    """An experiment file that cannot be used, with all its problems."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fidelity rules that can be decided before anything runs. Numbers in brackets are those of docs/fidelity.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from testbed.agent.plan import Plan
+from topologies.model import FRAME_HEADER_BYTES, Direction, idle_rtt_ns, path
+from topologies.tc import MTU_BYTES, netem_limit
+
+FULL_FRAME = MTU_BYTES + FRAME_HEADER_BYTES
+CLOCK_NS = 1
+RATE_TOLERANCE = 0.002
+"""Share of the rate that rounding to the clock may cost."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """severity: "error" (the result would be wrong) or "warning" (the reader must know)."""
+
+    rule: str
+    severity: str
+    message: str
+
+
+def lint(plan: Plan) -> list[Finding]:
+    """All findings of all rules, errors first."""
+    findings = [finding for rule in RULES for finding in rule(plan)]
+    return sorted(findings, key=lambda finding: finding.severity != "error")
+
+
+def _directions(plan: Plan) -> Iterator[tuple[str, Direction]]:
+    for link in plan.network.links:
+        yield f"{link.a}→{link.b}", link.forward
+        yield f"{link.b}→{link.a}", link.backward
+
+
+def _in_flight_limit(plan: Plan) -> Iterator[Finding]:
+    """[3] netem counts the packets in flight."""
+    for name, direction in _directions(plan):
+        if direction.rate_bps is None or not direction.delay_ns:
+            continue
+        needed = direction.rate_bps * direction.delay_ns / 1e9 / 8 / FULL_FRAME
+        if netem_limit(direction) < needed:
+            yield Finding("netem-limit", "error", f"{name}: {needed:.0f} packets in flight, netem holds {netem_limit(direction)}")
+
+
+def _bottleneck_buffer(plan: Plan) -> Iterator[Finding]:
+    """[4] A buffer far from the BDP is a choice that readers must see."""
+    for flow in plan.flows:
+        hops = path(plan.network, flow.source, flow.destination)
+        limited = [(d.rate_bps, a, b, d) for a, b, d in hops if d.rate_bps]
+        if not limited:
+            yield Finding("no-rate", "warning", f"flow {flow.name}: no link of its path has a rate; nothing queues anywhere")
+            continue
+        rate, a, b, direction = min(limited, key=lambda item: item[0])
+        if direction.buffer is None:
+            yield Finding("no-buffer", "error", f"{a}→{b} is the slowest link of flow {flow.name} and has no buffer size")
+            continue
+        bdp = rate * idle_rtt_ns(plan.network, flow.source, flow.destination, FULL_FRAME) / 8e9 / FULL_FRAME
+        share = direction.buffer.packets(FULL_FRAME) / max(bdp, 1)
+        if share < 0.01 or share > 100:
+            yield Finding("buffer-bdp", "warning", f"{a}→{b}: the buffer is {share:.3g} times the BDP of flow {flow.name}")
+
+
+def _rate_rounding(plan: Plan) -> Iterator[Finding]:
+    """[4] A rate whose packet time the clock cannot tell apart is not paced exactly."""
+    for name, direction in _directions(plan):
+        if direction.rate_bps is not None and CLOCK_NS / (FULL_FRAME * 8e9 / direction.rate_bps) > RATE_TOLERANCE:
+            yield Finding("rate-rounds", "error", f"{name}: {direction.rate_bps} bit/s is finer than the clock of {CLOCK_NS} ns paces")
+
+
+def _socket_buffers(plan: Plan) -> Iterator[Finding]:
+    """[5] Socket buffers below twice the BDP limit the flow instead of its algorithm."""
+    for flow in plan.flows:
+        hops = path(plan.network, flow.source, flow.destination)
+        rate = min((d.rate_bps for _, _, d in hops if d.rate_bps), default=None)
+        if rate is None:
+            continue
+        bdp = rate * idle_rtt_ns(plan.network, flow.source, flow.destination, FULL_FRAME) / 8e9
+        for host, sysctl in ((flow.source, "net.ipv4.tcp_wmem"), (flow.destination, "net.ipv4.tcp_rmem")):
+            largest = int(plan.hosts[host].sysctls[sysctl].split()[-1])
+            if largest < 2 * bdp:
+                yield Finding(
+                    "socket-buffer", "warning", f"{host}: {sysctl} allows {largest} bytes, flow {flow.name} needs {2 * bdp:.0f}"
+                )
+
+
+def _offloads(plan: Plan) -> Iterator[Finding]:
+    """[1] Offloads are off on every interface; a capture that cuts headers loses what the collectors need."""
+    for capture in plan.captures:
+        if 0 < capture.snap_bytes < 94:
+            yield Finding(
+                "snap", "error", f"capture {capture.node}>{capture.peer}: {capture.snap_bytes} bytes cut TCP options; at least 94B"
+            )
+
+
+def _delay_on_sender(plan: Plan) -> Iterator[Finding]:
+    """[2] Delay and loss have places of their own; loss on the first hop is still told apart from a sender's drop."""
+    for flow in plan.flows:
+        first = path(plan.network, flow.source, flow.destination)[0][2]
+        if first.rate_bps is not None and first.buffer is not None:
+            yield Finding(
+                "sender-queue", "warning",
+                f"flow {flow.name}: the buffer of its first link is the sender's own interface, where TCP is told of drops; "
+                "put the bottleneck behind a router",
+            )
+
+
+RULES: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
+    _in_flight_limit, _bottleneck_buffer, _rate_rounding, _socket_buffers, _offloads, _delay_on_sender,
+)

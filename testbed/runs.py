@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an experiment to its runs: sweep × seeds, each resolved and with an id.
+
+The id holds a hash of everything that decides the result (resolved experiment, parameters, seed, host kind, kernel
+build), so a run that is there needs not be done again and a changed file makes new runs.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.errors import Problem, SpecError
+from testbed.spec.load import Document, Loc, validate
+from testbed.spec.model import Experiment, Scalar
+
+NOT_IN_HASH = {"title", "question", "source", "sweep", "repeats", "seeds", "metrics", "expectations", "host"}
+"""Parts of a file that change nothing in the packets of a run."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: an experiment without a sweep, the parameters that made it, and a seed."""
+
+    experiment: Experiment
+    params: dict[str, Scalar]
+    seed: int
+
+    def spec(self) -> dict[str, Any]:
+        """The resolved experiment as plain data."""
+        spec: dict[str, Any] = self.experiment.model_dump(mode="json", by_alias=True)
+        spec["sweep"] = None
+        return spec
+
+    def run_id(self, host: str, build: str) -> str:
+        """Readable parameters, seed, and a hash of what decides the result.
+
+        build: key of the kernel build, or what else identifies the host's kernel
+        """
+        decisive = {key: value for key, value in self.spec().items() if key not in NOT_IN_HASH}
+        text = json.dumps([decisive, self.seed, host, build], sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        values = [re.sub(r"[^A-Za-z0-9.]+", "_", str(value))[:24] for value in self.params.values()]
+        return "-".join([*values, f"s{self.seed}", digest])
+
+
+def expand(document: Document, experiment: Experiment, seeds: list[int] | None = None) -> list[Run]:
+    """All runs of a file, in the order of its sweep, seeds innermost.
+
+    Raises SpecError where a swept value does not fit its place.
+    """
+    runs = []
+    for params, locations in _cells(document, experiment):
+        data, lines = _with(document, experiment, params, locations)
+        resolved = validate(data, document, lines)
+        runs += [Run(resolved, params, seed) for seed in seeds or experiment.all_seeds()]
+    return runs
+
+
+def _cells(document: Document, experiment: Experiment) -> Iterator[tuple[dict[str, Scalar], dict[str, Loc]]]:
+    """Combinations of parameters, each with the place in the file that its values come from."""
+    sweep = experiment.sweep
+    if sweep is None:
+        yield {}, {}
+        return
+    names = list(sweep.factorial)
+    for indices in itertools.product(*(range(len(sweep.factorial[name])) for name in names)):
+        chosen = list(zip(names, indices, strict=True))
+        yield (
+            {name: sweep.factorial[name][i] for name, i in chosen},
+            {name: ("sweep", "factorial", name, i) for name, i in chosen},
+        )
+    for number, entry in enumerate(sweep.combinations):
+        yield dict(entry), {name: ("sweep", "list", number, name) for name in entry}
+
+
+def _with(
+    document: Document, experiment: Experiment, params: dict[str, Scalar], locations: dict[str, Loc]
+) -> tuple[dict[str, Any], dict[Loc, int]]:
+    """The file's data with the parameters in their places, and the line that each of those came from."""
+    data, lines = copy.deepcopy(document.data), {}
+    assert isinstance(data, dict)
+    if experiment.sweep is not None:
+        for name, value in params.items():
+            places = experiment.sweep.parameters[name]
+            for place in [places] if isinstance(places, str) else places:
+                for loc in _set(data, place, value, document, name):
+                    lines[loc] = document.line(locations[name])
+    return data, lines
+
+
+def _set(data: dict[str, Any], place: str, value: Scalar, document: Document, name: str) -> list[Loc]:
+    """Set every place that a dotted path with `*` names; returns them."""
+    parts = place.split(".")
+    found: list[tuple[Any, Loc]] = [(data, ())]
+    for part in parts[:-1]:
+        found = [step for node, loc in found for step in _steps(node, part, loc)]
+    changed = []
+    for node, loc in found:
+        for key in _keys(node, parts[-1], last=True):
+            node[key] = value
+            changed.append((*loc, key))
+    if not changed:
+        line = document.line(("sweep", "parameters", name))
+        message = f"{place}: there is no such place in the experiment; a path looks like flows.*.cca or topology.params.buffer"
+        raise SpecError([Problem(document.file, line, f"sweep.parameters.{name}", message)])
+    return changed
+
+
+def _steps(node: Any, part: str, loc: Loc) -> list[tuple[Any, Loc]]:
+    return [(node[key], (*loc, key)) for key in _keys(node, part, last=False)]
+
+
+def _keys(node: Any, part: str, last: bool) -> list[Any]:
+    if isinstance(node, list):
+        if part == "*":
+            return list(range(len(node)))
+        return [int(part)] if part.isdigit() and int(part) < len(node) else []
+    if isinstance(node, dict):
+        if part == "*":
+            return list(node)
+        return [part] if last or part in node else []
+    return []

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema of experiment files, version 1. docs/experiment-files.md explains it with examples."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from testbed import quantities
+from testbed.spec.names import algorithms, nearest
+
+FORMAT = 1
+
+Scalar = str | int | float | bool
+HostKind = Literal["virtual", "local", "vm", "lab"]
+
+
+def _quantity(parse: Any) -> AfterValidator:
+    def check(text: str) -> str:
+        parse(text)
+        return text
+
+    return AfterValidator(check)
+
+
+Time = Annotated[str, _quantity(quantities.delay_ns)]
+Size = Annotated[str, _quantity(quantities.size_bytes)]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
+NodeName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,8}$")]
+SysctlName = Annotated[str, Field(pattern=r"^net(\.[A-Za-z0-9_/-]+)+$")]
+SysctlValue = Annotated[str | int, Field(union_mode="left_to_right")]
+ParamName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Topology(Model):
+    """A topology by name, with its parameters (texts with units)."""
+
+    name: str
+    params: dict[str, str | int] = {}
+
+
+class HostRules(Model):
+    """What is set on a host before a run."""
+
+    sysctls: dict[SysctlName, SysctlValue] = {}
+    ack: Literal["delayed", "every"] | None = None
+    mss: Annotated[int, Field(ge=88, le=8960)] | None = None
+
+
+class Hosts(HostRules):
+    """Rules for all hosts, and exceptions by name under `only`."""
+
+    only: dict[NodeName, HostRules] = {}
+
+
+class Cca(Model):
+    """A congestion control algorithm with parameters (its kernel module's)."""
+
+    name: str
+    params: dict[ParamName, Scalar] = {}
+
+    @model_validator(mode="after")
+    def _known(self) -> Cca:
+        if self.name not in algorithms():
+            raise ValueError(f"there is no algorithm {self.name!r}; {nearest(self.name, algorithms())}")
+        return self
+
+
+def _as_cca(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+class Flow(Model):
+    """One flow; ends at `stop`, after `size`, or with the experiment."""
+
+    name: Name | None = None
+    cca: Cca
+    source: NodeName = Field(alias="from")
+    destination: NodeName = Field(alias="to")
+    start: Time = "0s"
+    stop: Time | None = None
+    size: Size | None = None
+    app: Literal["iperf3"] = "iperf3"
+    parallel: Annotated[int, Field(ge=1, le=128)] = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_cca(cls, data: Any) -> Any:
+        return {**data, "cca": _as_cca(data["cca"])} if isinstance(data, dict) and "cca" in data else data
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Flow:
+        if self.stop is not None and self.size is not None:
+            raise ValueError("a flow ends at `stop` or after `size`, not both; leave one out")
+        if self.stop is not None and quantities.delay_ns(self.stop) <= quantities.delay_ns(self.start):
+            raise ValueError(f"stop {self.stop} is not after start {self.start}")
+        return self
+
+
+class Captures(Model):
+    """Where packets are captured: `ends` (every flow's source and destination), or a list of `node>peer`."""
+
+    at: Literal["ends", "none"] | list[Annotated[str, Field(pattern=r"^\w{1,9}>\w{1,9}$")]] = "ends"
+    snap: Size | Literal["all"] = "96B"
+
+
+class Samplers(Model):
+    """What is sampled besides packets; `off` for none."""
+
+    tcp_probe: bool = True
+    sockets: Time | Literal["off"] = "100ms"
+    queues: Time | Literal["off"] = "10ms"
+
+
+class Sweep(Model):
+    """Variations of the experiment: every parameter names the places that it sets.
+
+    factorial: all combinations of the values; list: further combinations, one by one.
+    """
+
+    parameters: dict[ParamName, str | list[str]]
+    factorial: dict[ParamName, Annotated[list[Scalar], Field(min_length=1)]] = {}
+    combinations: Annotated[list[dict[ParamName, Scalar]], Field(alias="list")] = []
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Sweep:
+        for name in [*self.factorial, *(key for entry in self.combinations for key in entry)]:
+            if name not in self.parameters:
+                raise ValueError(f"{name!r} has values but no place; {nearest(name, self.parameters)}")
+        for entry in self.combinations:
+            missing = set(self.parameters) - set(entry)
+            if missing:
+                raise ValueError(f"an entry of list has no value for {', '.join(sorted(missing))}")
+        if not self.factorial and not self.combinations:
+            raise ValueError("a sweep needs factorial, list or both")
+        if self.factorial and set(self.factorial) != set(self.parameters):
+            missing = set(self.parameters) - set(self.factorial)
+            raise ValueError(f"factorial has no values for {', '.join(sorted(missing))}")
+        return self
+
+
+class Expectation(Model):
+    """A claim about a metric of all runs whose parameters match `where`."""
+
+    metric: str
+    where: dict[ParamName, Scalar] = {}
+    min: float | None = None
+    max: float | None = None
+    source: str | None = None
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Expectation:
+        if self.min is None and self.max is None:
+            raise ValueError("an expectation needs min, max or both")
+        return self
+
+
+class Experiment(Model):
+    """One experiment file."""
+
+    warpbed: Literal[1]
+    name: Name
+    title: str
+    question: str = ""
+    source: str = ""
+    host: HostKind = "virtual"
+    kernel: Literal["default", "6.1", "6.12", "7.2"] = "default"
+    duration: Time
+    warmup: Time = "0s"
+    topology: Topology
+    hosts: Hosts = Hosts()
+    flows: Annotated[list[Flow], Field(min_length=1, max_length=1000)]
+    captures: Captures = Captures()
+    samplers: Samplers = Samplers()
+    sweep: Sweep | None = None
+    repeats: Annotated[int, Field(ge=1, le=10_000)] = 1
+    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
+    metrics: list[str] = []
+    expectations: list[Expectation] = []
+
+    @model_validator(mode="after")
+    def _times(self) -> Experiment:
+        end = quantities.delay_ns(self.duration)
+        if end == 0:
+            raise ValueError("duration must be above 0s")
+        if quantities.delay_ns(self.warmup) >= end:
+            raise ValueError(f"warmup {self.warmup} is not before the end, {self.duration}")
+        for flow in self.flows:
+            for what, text in (("start", flow.start), ("stop", flow.stop)):
+                if text is not None and quantities.delay_ns(text) > end - (what == "start"):
+                    raise ValueError(f"flow {flow.name or flow.source}: {what} {text} is after the end, {self.duration}")
+        return self
+
+    @model_validator(mode="after")
+    def _seeds(self) -> Experiment:
+        if self.seeds is not None and self.repeats != 1 and len(self.seeds) != self.repeats:
+            raise ValueError(f"{self.repeats} repeats but {len(self.seeds)} seeds; leave one out")
+        if self.seeds is not None and len(set(self.seeds)) != len(self.seeds):
+            raise ValueError("seeds must differ: a run with the same seed gives the same packets")
+        return self
+
+    def all_seeds(self) -> list[int]:
+        """Seeds of the repeats: those given, else 1, 2, …"""
+        return list(self.seeds) if self.seeds is not None else list(range(1, self.repeats + 1))

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The virtual host: a User-Mode-Linux guest in virtual time."""

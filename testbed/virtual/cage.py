@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a program that can write nowhere but in one folder and that never outlives who started it.
+
+    python -I cage.py CPU FOLDER PROGRAM [ARGUMENT ...]
+
+The program gets namespaces of its own: every mount is read-only except FOLDER and a private tmpfs on /dev/shm (where
+the guest's memory lives), and it is process 1 of a PID namespace, so all that it starts ends with it. It dies when
+this process dies, and this process dies with the thread that started it, also after kill -9. Needs no root where the
+kernel allows user namespaces; without them (some containers) only the mounts stay as they are, and exit code 3 is
+given if the caller asked for a cage with WB_CAGE=required.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
+MS_REMOUNT_BIND, MS_BIND, MS_PRIVATE_REC = 0x1020, 0x1000, 0x44000
+MS_NOSUID_NODEV = 6
+PR_SET_PDEATHSIG = 1
+SYS_MOUNT_SETATTR = 442
+AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = -100, 0x8000, 1
+EXIT_NO_CAGE = 3
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class MountAttributes(ctypes.Structure):
+    """struct mount_attr of linux/mount.h."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("attr_set", "attr_clr", "propagation", "userns_fd")]
+
+
+def _check(result: int, what: str) -> None:
+    if result:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+
+
+def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    _check(_libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode()), f"mount {target}")
+
+
+def _read_only(path: str, recursive: bool, on: bool) -> None:
+    attributes = MountAttributes(MOUNT_ATTR_RDONLY if on else 0, 0 if on else MOUNT_ATTR_RDONLY, 0, 0)
+    _check(
+        _libc.syscall(
+            SYS_MOUNT_SETATTR, AT_FDCWD, path.encode(), AT_RECURSIVE if recursive else 0,
+            ctypes.byref(attributes), ctypes.sizeof(attributes),
+        ),
+        f"mount_setattr {path}",
+    )
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when the thread that started it ends."""
+    parent = os.getppid()
+    _check(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _own_namespaces() -> None:
+    uid, gid = os.getuid(), os.getgid()
+    if uid == 0 and _libc.unshare(CLONE_NEWNS | CLONE_NEWPID) == 0:
+        return
+    _check(_libc.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID), "unshare")
+    for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{file}", "w") as out:
+            out.write(text)
+
+
+def _own_mounts(folder: str) -> None:
+    _mount("none", "/", "", MS_PRIVATE_REC)
+    _mount(folder, folder, "", MS_BIND)
+    _read_only("/", recursive=True, on=True)
+    _read_only(folder, recursive=False, on=False)
+    _mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID_NODEV, "size=100%")
+
+
+def enter(folder: str) -> bool:
+    """Make the cage around this process and its children; False where the kernel does not allow it."""
+    try:
+        _own_namespaces()
+        _own_mounts(folder)
+    except OSError as error:
+        print(f"cage: {error.strerror}", file=sys.stderr, flush=True)
+        return False
+    return True
+
+
+def main(arguments: list[str]) -> int:
+    cpu, folder, program = int(arguments[0]), arguments[1], arguments[2:]
+    die_with_parent()
+    os.sched_setaffinity(0, {cpu})
+    caged = enter(folder)
+    if not caged and os.environ.get("WB_CAGE") == "required":
+        return EXIT_NO_CAGE
+    child = os.fork()
+    if child == 0:
+        die_with_parent()
+        if caged:
+            try:
+                _mount("proc", "/proc", "proc", MS_NOSUID_NODEV)
+            except OSError:
+                pass  # a container that hides parts of /proc; the guest needs none of them
+        os.execv(program[0], program)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.exit(code if code >= 0 else 128 - code)

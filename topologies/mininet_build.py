@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build a `topologies.model.Network` with Mininet, cheaply.
+
+Plain Mininet starts a shell per node and several `ip`, `ifconfig` and `tc` processes per interface. The classes
+here keep its API (`Topo`, `Node.cmd`, `Node.popen`, `net['h1']`, `mn --custom`) and change when processes start:
+a node begins as a sleeping process that holds its namespaces and gets its shell when somebody talks to it, and
+links, addresses and queues are written as batches, one `ip` and one `tc` process per node.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from typing import Any
+
+from mininet.link import Intf
+from mininet.link import Link as MininetLink
+from mininet.node import Node as MininetNode
+from mininet.topo import Topo
+
+from testbed.agent.namespaces import disable_offloads, entered, write_sysctls
+from topologies.model import Direction, Network, NodePlan, address_plan
+from topologies.tc import egress_lines, wire_lines
+
+class BuildError(Exception):
+    """A network that the kernel refused; the text holds the command and the kernel's words."""
+
+
+def batch(tool: str, lines: Iterable[str]) -> None:
+    """Run lines through `ip -batch` or `tc -batch` in the current network namespace."""
+    text = "\n".join(lines)
+    if not text:
+        return
+    done = subprocess.run([tool, "-batch", "-"], input=text + "\n", text=True, capture_output=True)
+    if done.returncode:
+        raise BuildError(f"{tool} -batch failed: {done.stderr.strip()}\n{text}")
+
+
+class WarpNode(MininetNode):  # type: ignore[misc]
+    """A Mininet node that starts its shell only when one is needed."""
+
+    holder: subprocess.Popen[bytes] | None = None
+
+    def startShell(self, mnopts: str | None = None) -> None:
+        """Start a process that holds the node's namespaces; the shell itself waits for `_shell`."""
+        if not self.inNamespace or mnopts is not None:
+            super().startShell(mnopts)
+            return
+        self.holder = subprocess.Popen(
+            ["mnexec", "-cdnp", "sleep", "infinity"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+        )
+        assert self.holder.stdout is not None
+        self.holder.stdout.readline()  # mnexec prints its pid once the namespaces exist
+        self.pid = self.holder.pid
+
+    def _shell(self) -> None:
+        if self.shell is None and self.holder is not None:
+            self.inNamespace = False
+            super().startShell(f"-cda{self.holder.pid}")
+            self.inNamespace = True
+            self.pid = self.holder.pid
+
+    def sendCmd(self, *args: Any, **kwargs: Any) -> None:
+        self._shell()
+        super().sendCmd(*args, **kwargs)
+
+    def cmd(self, *args: Any, **kwargs: Any) -> Any:
+        self._shell()
+        return super().cmd(*args, **kwargs)
+
+    def terminate(self) -> None:
+        """End the shell, if there is one, and the process that holds the namespaces."""
+        if self.shell is not None:
+            super().terminate()
+        if self.holder is not None:
+            self.holder.kill()
+            self.holder.wait()
+            self.holder = None
+
+    def config(self, plan: NodePlan | None = None, **params: Any) -> dict[str, Any]:
+        """Addresses, routes, queues, sysctls of the plan; called by Mininet once all links are there."""
+        if plan is None:
+            result: dict[str, Any] = super().config(**params)
+            return result
+        WireLink.create_pending()
+        with entered(self.pid):
+            write_sysctls({"net.ipv4.ip_forward": "1" if plan.node.kind == "router" else "0"})
+            batch("ip", ip_lines(plan))
+            disable_offloads([interface.name for interface in plan.interfaces])
+            batch("tc", (line for i in plan.interfaces for line in egress_lines(i.name, i.egress)))
+        return {}
+
+
+class PlannedIntf(Intf):  # type: ignore[misc]
+    """An interface that its node configures as part of a batch."""
+
+    def config(self, **_params: Any) -> dict[str, Any]:
+        return {}
+
+    def delete(self) -> None:
+        """Nothing to delete: the interface goes with its namespace."""
+        self.node.delIntf(self)
+        self.link = None
+
+
+class WireLink(MininetLink):  # type: ignore[misc]
+    """A link with a namespace in the middle, where delay and loss happen; a plain veth pair without them."""
+
+    pending: list[tuple[str, int, str, int, str, str, Direction, Direction]] = []
+    wires: WarpNode | None = None
+    created = 0
+
+    def __init__(self, node1: Any, node2: Any, forward: Direction, backward: Direction, **params: Any) -> None:
+        self.directions = (forward, backward)
+        params.pop("intf", None)
+        super().__init__(node1, node2, intf=PlannedIntf, **params)
+
+    def makeIntfPair(  # type: ignore[override]
+        self, intfname1: str, intfname2: str, addr1: str, addr2: str, node1: Any, node2: Any, deleteIntfs: bool = True
+    ) -> None:
+        WireLink.pending.append((intfname1, node1.pid, intfname2, node2.pid, addr1, addr2, *self.directions))
+
+    @classmethod
+    def create_pending(cls) -> None:
+        """Create all links that were announced since the last call."""
+        todo, cls.pending = cls.pending, []
+        if not todo:
+            return
+        if cls.wires is None:
+            cls.wires = WarpNode("wires")
+        ip, tc, names = [], [], []
+        for name1, pid1, name2, pid2, mac1, mac2, forward, backward in todo:
+            if not (forward.has_wire or backward.has_wire):
+                ip.append(
+                    f"link add name {name1} address {mac1} netns {pid1} "
+                    f"type veth peer name {name2} address {mac2} netns {pid2}"
+                )
+                continue
+            a, b = f"w{cls.created}a", f"w{cls.created}b"
+            cls.created += 1
+            names += [a, b]
+            ip.append(f"link add name {a} type veth peer name {name1} address {mac1} netns {pid1}")
+            ip.append(f"link add name {b} type veth peer name {name2} address {mac2} netns {pid2}")
+            ip += [f"link set {wire} up" for wire in (a, b)]
+            tc += wire_lines(a, b, forward) + wire_lines(b, a, backward)
+        with entered(cls.wires.pid):
+            write_sysctls({"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"})
+            batch("ip", ip)
+            disable_offloads(names)
+            batch("tc", tc)
+
+
+def ip_lines(plan: NodePlan) -> list[str]:
+    """ip lines for a node's addresses, neighbours and routes."""
+    lines = ["link set lo up"]
+    for i in plan.interfaces:
+        lines.append(f"addr add {i.address}/{i.prefix_length} dev {i.name}")
+        lines.append(f"link set {i.name} up")
+        lines.append(f"neigh replace {i.peer_address} lladdr {i.peer_mac} dev {i.name} nud permanent")
+    lines += [f"route add {r.destination} via {r.via} dev {r.interface}" for r in plan.routes]
+    return lines
+
+
+class NetworkTopo(Topo):  # type: ignore[misc]
+    """A Mininet `Topo` made from a `Network`; the topology files derive theirs from it."""
+
+    def network(self, **params: Any) -> Network:
+        raise NotImplementedError
+
+    def build(self, **params: Any) -> None:
+        network = self.network(**params)
+        problems = network.problems()
+        if problems:
+            raise BuildError("; ".join(problems))
+        plans = address_plan(network)
+        for node in network.nodes:
+            self.addHost(node.name, cls=WarpNode, plan=plans[node.name], ip=None)
+        ports: dict[str, int] = {node.name: 0 for node in network.nodes}
+        for link in network.links:
+            a = plans[link.a].interfaces[ports[link.a]]
+            b = plans[link.b].interfaces[ports[link.b]]
+            self.addLink(
+                link.a, link.b, port1=ports[link.a], port2=ports[link.b], cls=WireLink,
+                forward=link.forward, backward=link.backward, addr1=a.mac, addr2=b.mac,
+            )
+            ports[link.a] += 1
+            ports[link.b] += 1
