@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of the bottleneck's queue, from its samples."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.metrics.registry import metric
+from analysis.metrics.run import RunRecords, Window
+from analysis.records import Columns
+
+# Samples that cover less of the window than this say too little about it: the metric is unknown then.
+LEAST_COVERAGE = 0.9
+
+
+def _covered(run: RunRecords) -> tuple[Columns, Window] | None:
+    """The samples in order with the sampled part of the window, None where too little of it was sampled."""
+    if run.queue is None or run.queue["t_s"].size < 2:
+        return None
+    order = np.argsort(run.queue["t_s"], kind="stable")
+    queue = {name: values[order] for name, values in run.queue.items()}
+    sampled = Window(
+        max(run.window.start_s, float(queue["t_s"][0])), min(run.window.end_s, float(queue["t_s"][-1]))
+    )
+    if sampled.length_s <= 0 or sampled.length_s < LEAST_COVERAGE * run.window.length_s:
+        return None
+    return queue, sampled
+
+
+def _counted(queue: Columns, field: str, sampled: Window) -> float:
+    """Growth of a counter over the window, linear between samples."""
+    first, last = np.interp([sampled.start_s, sampled.end_s], queue["t_s"], queue[field])
+    return float(last - first)
+
+
+def _events(queue: Columns, field: str, sampled: Window) -> int:
+    """Growth of a counter over the window in whole events, between the last samples not after its edges."""
+    first, last = np.searchsorted(queue["t_s"], [sampled.start_s, sampled.end_s], side="right") - 1
+    return int(queue[field][last] - queue[field][first])
+
+
+@metric("utilization", unit="1", label="Utilisation", better="higher")
+def utilization(run: RunRecords) -> float | None:
+    """Wire bytes (Ethernet frames without FCS) that left the bottleneck, over its rate times the time.
+
+    Source: Ho 2008 tables 5.1-5.8; queues.sent_bytes of the bottleneck's interface.
+    """
+    covered = _covered(run)
+    if covered is None or run.bottleneck is None or run.bottleneck.rate_bps is None:
+        return None
+    queue, sampled = covered
+    return _counted(queue, "sent_bytes", sampled) * 8 / (run.bottleneck.rate_bps * sampled.length_s)
+
+
+@metric("queue_mean_packets", unit="packets", label="Queue mean", better="lower")
+def queue_mean_packets(run: RunRecords) -> float | None:
+    """Backlog of the bottleneck averaged over time, each sample standing until the next.
+
+    Source: Ho 2008 figures 5.7 and 5.10; queues.backlog_packets.
+    """
+    covered = _covered(run)
+    if covered is None:
+        return None
+    queue, sampled = covered
+    edges_s = np.clip(np.append(queue["t_s"], sampled.end_s), sampled.start_s, sampled.end_s)
+    return float(np.sum(queue["backlog_packets"] * np.diff(edges_s)) / sampled.length_s)
+
+
+@metric("queue_max_packets", unit="packets", label="Queue max", better="lower")
+def queue_max_packets(run: RunRecords) -> int | None:
+    """Largest sampled backlog of the bottleneck; a peak between two samples is not seen.
+
+    Source: Ho 2008 figure 5.3; queues.backlog_packets.
+    """
+    covered = _covered(run)
+    if covered is None:
+        return None
+    queue, sampled = covered
+    inside = (queue["t_s"] >= sampled.start_s) & (queue["t_s"] <= sampled.end_s)
+    return int(queue["backlog_packets"][inside].max()) if inside.any() else None
+
+
+@metric("queue_drops", unit="packets", label="Drops", better="lower")
+def queue_drops(run: RunRecords) -> int | None:
+    """Packets that the bottleneck's queue dropped.
+
+    Source: RFC 7928 s2.3; queues.drops, a counter.
+    """
+    covered = _covered(run)
+    return None if covered is None else _events(covered[0], "drops", covered[1])
+
+
+@metric("loss_rate", unit="1", label="Loss rate", better="lower")
+def loss_rate(run: RunRecords) -> float | None:
+    """Packets dropped at the bottleneck over packets that arrived there (sent and dropped).
+
+    Source: Kato 2012 s5.1.1, Tokuda 2003 figure 10; queues.drops and queues.sent_packets.
+    """
+    covered = _covered(run)
+    if covered is None:
+        return None
+    dropped, sent = (_events(covered[0], field, covered[1]) for field in ("drops", "sent_packets"))
+    return dropped / (dropped + sent) if dropped + sent > 0 else None

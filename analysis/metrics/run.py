@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run's records as the metrics see them: arrays in memory, cut to the window that counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis import records
+from analysis.errors import ContextError
+from analysis.records import Columns
+
+INTERVAL_COLUMNS = ("t_s", "width_s", "wire_bytes", "delivered_bytes")
+QUEUE_COLUMNS = ("t_s", "backlog_packets", "sent_packets", "sent_bytes", "drops")
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of the run that counts: after the warm-up, to the end of the experiment's duration."""
+
+    start_s: float
+    end_s: float
+
+    @property
+    def length_s(self) -> float:
+        return max(0.0, self.end_s - self.start_s)
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """The interface whose queue the experiment is about, and the rate at which it drains."""
+
+    node: str
+    interface: str
+    rate_bps: float | None
+
+
+@dataclass(frozen=True)
+class RunRecords:
+    """What the metrics are functions of. `queue` is None where no bottleneck is named or nothing was sampled there."""
+
+    window: Window
+    bottleneck: Bottleneck | None
+    flows: tuple[Mapping[str, Any], ...]
+    intervals: Mapping[str, Columns]
+    queue: Columns | None
+    rtt_sum_ms: float
+    rtt_samples: int
+
+    @property
+    def tcp_flows(self) -> tuple[Mapping[str, Any], ...]:
+        """Flows under a congestion control; constant-rate cross traffic has none."""
+        return tuple(flow for flow in self.flows if flow.get("cca"))
+
+
+def parse_context(context: Mapping[str, Any]) -> tuple[Window, Bottleneck | None]:
+    """Check and convert what the runner knows about the run."""
+    duration_s = _number(context, "duration_s", None)
+    warmup_s = _number(context, "warmup_s", 0.0)
+    if not 0.0 <= warmup_s < duration_s:
+        raise ContextError(f"warmup_s {warmup_s} has to lie between 0 and duration_s {duration_s}")
+    named = context.get("bottleneck")
+    if named is None:
+        return Window(warmup_s, duration_s), None
+    for field in ("node", "interface"):
+        if not isinstance(named.get(field), str):
+            raise ContextError(f"context bottleneck has no {field!r}; it needs node, interface and rate_bps")
+    rate_bps = named.get("rate_bps")
+    if rate_bps is not None and not rate_bps > 0:
+        raise ContextError(f"bottleneck rate_bps is {rate_bps}; it has to be above 0, or null where nothing limits it")
+    return Window(warmup_s, duration_s), Bottleneck(named["node"], named["interface"], rate_bps)
+
+
+def read_run(run_dir: Path, context: Mapping[str, Any]) -> RunRecords:
+    """Read the records of one run folder."""
+    window, bottleneck = parse_context(context)
+    folder = run_dir / "records"
+    queue = None
+    if bottleneck is not None:
+        queues = records.collect(folder / "queues.parquet", ("node", "interface"), QUEUE_COLUMNS)
+        queue = queues.get((bottleneck.node, bottleneck.interface))
+    rtt_sum_ms, rtt_samples = 0.0, 0
+    for _, part in records.grouped(folder / "acks.parquet", ("flow",), ("t_s", "rtt_us")):
+        counted = (part["t_s"] >= window.start_s) & (part["t_s"] <= window.end_s) & np.isfinite(part["rtt_us"])
+        rtt_sum_ms += float(part["rtt_us"][counted].sum()) / 1e3
+        rtt_samples += int(counted.sum())
+    intervals = records.collect(folder / "intervals.parquet", ("flow",), INTERVAL_COLUMNS)
+    return RunRecords(
+        window=window,
+        bottleneck=bottleneck,
+        flows=tuple(records.rows(folder / "flows.parquet")),
+        intervals={flow: columns for (flow,), columns in intervals.items()},
+        queue=queue,
+        rtt_sum_ms=rtt_sum_ms,
+        rtt_samples=rtt_samples,
+    )
+
+
+def _number(context: Mapping[str, Any], name: str, default: float | None) -> float:
+    value = context.get(name)
+    if value is None:
+        value = default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ContextError(f"context {name} is {value!r}; it has to be a number of seconds")
+    return float(value)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Put the page together: template, style, script and data in one file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from analysis.report import page
+from analysis.results import load_experiment
+
+HERE = Path(__file__).parent
+# In the order in which they are joined; each is one part of the page's behaviour.
+SCRIPTS = ("dom", "scale", "chart", "selection", "export", "timeline", "distribution", "sweep", "main")
+
+
+def build(folder: Path) -> str:
+    """The report of results/<experiment> as HTML."""
+    runs = load_experiment(folder)
+    environment = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = (HERE / "report.css").read_text(encoding="utf-8")
+    parts = [(HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
+    view = page.view(folder, runs)
+    return environment.get_template("template.html.j2").render(
+        view=view,
+        style=Markup(style),
+        script=Markup(script),
+        data=Markup(embed(view.data)),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+
+
+def embed(data: Any) -> str:
+    """JSON that cannot end the script element that holds it."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

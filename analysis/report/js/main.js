@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Start: read the data, draw, and draw again when the width, the theme or the medium changes.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const redraws = [];
+
+function itemsOf(key) {
+  return data.runs.flatMap((run) => run[key].map((entry) => {
+    const attributes = { ...run.attributes };
+    const ccas = Object.values(run.ccas);
+    if (entry.flow !== null) {
+      attributes.flow = entry.flow;
+      if (run.ccas[entry.flow] !== undefined) attributes.algorithm = run.ccas[entry.flow];
+    } else if (ccas.length && ccas.every((cca) => cca === ccas[0])) {
+      [attributes.algorithm] = ccas;
+    }
+    return { ...entry, attributes, run: run.run };
+  }));
+}
+
+// In a readout, a line is named by what tells it from the others.
+function named(items) {
+  const telling = attributesOf(items).map((attribute) => attribute.name);
+  for (const item of items) item.short = telling.map((name) => item.attributes[name]).filter((value) => value !== undefined).join(" ") || item.run;
+  return items;
+}
+
+if (data.runs.length) {
+  redraws.push(sweep(data, document.getElementById("sweep-controls"), document.getElementById("sweep-figure")));
+  const series = named(itemsOf("series"));
+  const controls = document.getElementById("time-controls");
+  const target = document.getElementById("time-figures");
+  for (const run of data.runs) if (run.problem) target.append(html("p", { class: "notice" }, `${run.run}: ${run.problem}`));
+  if (series.length) {
+    const drawDistribution = distribution(data, named(itemsOf("distributions")), document.getElementById("distribution-figure"));
+    redraws.push(timeline(data, series, controls, target, drawDistribution));
+  } else {
+    target.append(html("p", { class: "empty" }, "The complete runs hold no records to draw."));
+  }
+}
+
+const redraw = () => { for (const draw of redraws) draw(); };
+const button = document.getElementById("theme");
+const modes = ["system", "light", "dark"];
+let mode = 0;
+button.hidden = false;
+button.addEventListener("click", () => {
+  mode = (mode + 1) % modes.length;
+  if (mode) document.documentElement.dataset.theme = modes[mode];
+  else delete document.documentElement.dataset.theme;
+  button.querySelector("span").textContent = modes[mode];
+  redraw();
+});
+media.addEventListener("change", redraw);
+addEventListener("beforeprint", () => { printing = true; redraw(); });
+addEventListener("afterprint", () => { printing = false; redraw(); });
+let width = innerWidth;
+addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; redraw(); } });
+redraw();

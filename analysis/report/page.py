@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page says, worked out before any HTML: headings, claims, tables and the data of the figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from analysis import expectations
+from analysis.errors import AnalysisError, ExpectationError
+from analysis.metrics import REGISTRY, Metric
+from analysis.report import series, topology
+from analysis.results import Run, parameters, show
+from analysis.statistics import Cell, cells, is_number
+from analysis.table import number, problems
+
+# The metrics of the tables, the most asked for first; the figures add the rest where runs have them.
+TABLE_METRICS = (
+    "utilization", "jain_index", "goodput_mbps", "queue_mean_packets", "queue_max_packets", "queue_drops", "rtt_mean_ms",
+)  # fmt: skip
+STANDINGS = ("valid", "suspect", "invalid", "failed", "unreadable", "no verdict")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A row of the table of claims; `finding` is None where the experiment file's claim is not well formed."""
+
+    text: str
+    where: str
+    bound: str
+    measured: str
+    outcome: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Topology:
+    """One drawing with the runs' parameters that it stands for."""
+
+    caption: str
+    svg: Markup | None
+    links: tuple[topology.Link, ...]
+    nodes: int
+
+
+@dataclass(frozen=True)
+class View:
+    title: str
+    experiment: str
+    question: str
+    runs: tuple[Run, ...]
+    params: tuple[str, ...]
+    standings: Mapping[str, int]
+    claims: tuple[Claim, ...]
+    outcomes: Mapping[str, int]
+    topologies: tuple[Topology, ...]
+    facts: tuple[tuple[str, str], ...]
+    cells: tuple[Cell, ...]
+    metrics: tuple[Metric, ...]
+    environment: tuple[tuple[str, str], ...]
+    differing: tuple[tuple[str, tuple[str, ...]], ...]
+    commands: tuple[str, ...]
+    spec: str
+    data: Mapping[str, Any]
+
+    # The template's helpers: how values are written is decided here, once.
+    show = staticmethod(show)
+    number = staticmethod(number)
+    problems = staticmethod(problems)
+    rate = staticmethod(topology.format_rate)
+    time = staticmethod(topology.format_time)
+
+    @property
+    def complete(self) -> int:
+        return sum(run.complete for run in self.runs)
+
+    @property
+    def definitions(self) -> tuple[Metric, ...]:
+        return tuple(REGISTRY.values())
+
+
+def view(folder: Path, runs: tuple[Run, ...]) -> View:
+    readable = [run for run in runs if run.spec]
+    spec: Mapping[str, Any] = readable[0].spec if readable else {}
+    experiment = next((run.experiment for run in runs if run.status != "unreadable"), folder.name)
+    claims = tuple(_claims(spec, runs))
+    common, differing = _environment([run.environment for run in runs if run.environment])
+    counted = tuple(cell for cell in cells(runs))
+    return View(
+        title=str(spec.get("title") or experiment),
+        experiment=experiment,
+        question=str(spec.get("question") or spec.get("description") or ""),
+        runs=runs,
+        params=parameters(runs),
+        standings={name: count for name in STANDINGS if (count := sum(run.standing == name for run in runs))},
+        claims=claims,
+        outcomes=_count(claim.outcome for claim in claims),
+        topologies=_topologies(runs),
+        facts=tuple(_facts(spec, runs)),
+        cells=counted,
+        metrics=tuple(REGISTRY[name] for name in TABLE_METRICS),
+        environment=common,
+        differing=differing,
+        commands=_commands(experiment, spec),
+        spec=json.dumps(spec, indent=2, ensure_ascii=False, default=str) if spec else "",
+        data=_data(runs, counted),
+    )
+
+
+def _claims(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[Claim]:
+    listed = spec.get("expectations")
+    found = []
+    for row in listed if isinstance(listed, list) else []:
+        try:
+            finding = expectations.check(expectations.parse(row if isinstance(row, dict) else {}), runs)
+        except ExpectationError as error:
+            found.append(Claim(show(row), "", "", "", "not comparable", str(error), ""))
+            continue
+        claim = finding.expectation
+        values = [value for value in finding.values.values() if value is not None]
+        found.append(
+            Claim(
+                text=claim.metric,
+                where=", ".join(f"{name} = {show(value)}" for name, value in claim.where.items()) or "all runs",
+                bound=claim.bound,
+                measured=_range(values),
+                outcome=finding.outcome,
+                reason="; ".join(part for part in (finding.reason, claim.note) if part),
+                source=claim.source,
+            )
+        )
+    return found
+
+
+def _range(values: Sequence[Any]) -> str:
+    numbers = sorted(value for value in values if is_number(value))
+    if not numbers:
+        return ", ".join(dict.fromkeys(show(value) for value in values))
+    low, high = number(numbers[0]), number(numbers[-1])
+    return low if low == high else f"{low} … {high}"
+
+
+def _topologies(runs: Sequence[Run]) -> tuple[Topology, ...]:
+    """Each different network once, with the parameters of the runs that used it."""
+    found: dict[str, tuple[topology.Network, list[str], list[Run]]] = {}
+    for run in runs:
+        network = topology.parse(run.environment.get("topology"))
+        if network is None:
+            continue
+        flows = run.spec.get("flows")
+        senders = [str(flow.get("src")) for flow in flows if isinstance(flow, dict)] if isinstance(flows, list) else []
+        senders = [name for name in senders if name in network.kinds]
+        key = json.dumps([run.environment["topology"], senders], sort_keys=True, default=str)
+        found.setdefault(key, (network, senders, []))[2].append(run)
+    names = parameters(tuple(runs))
+    drawn = []
+    for network, senders, members in found.values():
+        fixed = [
+            f"{name} = {show(members[0].params.get(name))}"
+            for name in names
+            if len({show(run.params.get(name)) for run in members}) == 1
+            and len({show(run.params.get(name)) for run in runs if run.params}) > 1
+        ]
+        caption = ", ".join(fixed) if len(found) > 1 else ""
+        drawn.append(Topology(caption, topology.draw(network, senders), network.links, len(network.kinds)))
+    return tuple(drawn)
+
+
+def _facts(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """The setup in a few lines."""
+    facts = []
+    named = spec.get("topology")
+    if isinstance(named, dict) and named.get("name"):
+        facts.append(("Topology", str(named["name"])))
+    for name in parameters(tuple(runs)):
+        values = dict.fromkeys(show(run.params[name]) for run in runs if name in run.params)
+        facts.append((name, ", ".join(values)))
+    seeds = sorted({run.seed for run in runs if isinstance(run.seed, int)})
+    if seeds:
+        facts.append(("Seeds", ", ".join(str(seed) for seed in seeds)))
+    duration_s = _duration_s(runs)
+    if duration_s:
+        facts.append(("Duration", f"{duration_s:g} s"))
+    hosts = dict.fromkeys(run.host for run in runs if run.host)
+    if hosts:
+        facts.append(("Host", ", ".join(hosts)))
+    walls = [run.timing["wall_s"] for run in runs if is_number(run.timing.get("wall_s"))]
+    if walls:
+        facts.append(("Wall time", f"{sum(walls):.0f} s for {len(walls)} runs"))
+    return facts
+
+
+def _environment(
+    found: Sequence[Mapping[str, Any]],
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...]], ...]]:
+    """What all runs share, and what differs between them."""
+    flat = [_flatten({name: value for name, value in one.items() if name != "topology"}) for one in found]
+    names = dict.fromkeys(name for one in flat for name in one)
+    common, differing = [], []
+    for name in names:
+        values = tuple(dict.fromkeys(one.get(name, "–") for one in flat))
+        if len(values) == 1:
+            common.append((name, values[0]))
+        else:
+            differing.append((name, values))
+    return tuple(common), tuple(differing)
+
+
+def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
+    if isinstance(value, Mapping):
+        found: dict[str, str] = {}
+        for name, part in value.items():
+            found.update(_flatten(part, f"{prefix} › {name}" if prefix else str(name)))
+        return found
+    return {prefix: ", ".join(show(part) for part in value) if isinstance(value, list) else show(value)}
+
+
+def _commands(experiment: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
+    file = str(spec.get("file") or f"experiments/{experiment}.yml")
+    return (f"./warpbed run {file}", f"./warpbed metrics {file} --format json", f"./warpbed report {file}")
+
+
+def _duration_s(runs: Sequence[Run]) -> float:
+    """The longest of the runs: all figures share one time axis."""
+    found = [run.spec.get("duration_s") for run in runs] + [run.timing.get("virtual_s") for run in runs]
+    stated = [float(value) for value in found[: len(runs)] if is_number(value) and value > 0]
+    return max(stated or [float(value) for value in found if is_number(value) and value > 0], default=0.0)
+
+
+def _data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
+    """What the script draws."""
+    drawn = [run for run in runs if run.complete]
+    flows = sum(max(1, len(run.metrics.get("flows") or ())) for run in drawn)
+    buckets, duration_s = series.buckets_for(flows), _duration_s(runs)
+    names = parameters(tuple(runs))
+    entries = []
+    for index, run in enumerate(drawn):
+        entry: dict[str, Any] = {
+            "run": run.run,
+            "standing": run.standing,
+            "attributes": {**{name: show(run.params.get(name)) for name in names}, "seed": show(run.seed)},
+            "ccas": {str(flow.get("flow")): show(flow.get("cca")) for flow in run.metrics.get("flows") or ()},
+            "series": [],
+            "distributions": [],
+        }
+        if duration_s > 0:
+            try:
+                entry["series"] = series.run_series(run, buckets, duration_s)
+                entry["distributions"] = series.run_distributions(run)
+            except AnalysisError as error:
+                entry["problem"] = str(error)
+        entries.append(entry)
+    scalars = [metric for metric in REGISTRY.values() if not metric.keyed]
+    ordered = sorted(scalars, key=lambda metric: (metric.name not in TABLE_METRICS, TABLE_METRICS.index(metric.name) if metric.name in TABLE_METRICS else 0))
+    return {
+        "duration_s": duration_s,
+        "buckets": buckets,
+        "parameters": list(names),
+        "figures": [
+            {"name": figure.name, "title": figure.title, "unit": figure.unit, "zero": figure.from_zero,
+             "about": figure.about, "second": figure.second_label} for figure in series.FIGURES
+        ],
+        "quantiles": [round(float(value), 4) for value in series.QUANTILES],
+        "runs": entries,
+        "metrics": [
+            {"name": metric.name, "label": metric.label, "unit": "" if metric.unit == "1" else metric.unit,
+             "about": metric.description} for metric in ordered
+        ],
+        "cells": [
+            {"attributes": {name: show(cell.params.get(name)) for name in names},
+             "metrics": {metric.name: _estimate(cell, metric.name) for metric in ordered if cell.values(metric.name)}}
+            for cell in found
+        ],
+    }  # fmt: skip
+
+
+def _estimate(cell: Cell, metric: str) -> dict[str, Any]:
+    found = cell.estimate(metric)
+    assert found is not None  # the caller has seen values
+    interval = [found.t_interval.low, found.t_interval.high] if found.t_interval else None
+    return {"mean": found.mean, "interval": interval, "values": cell.values(metric)}
+
+
+def _count(names: Any) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return counts

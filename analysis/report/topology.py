@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draw a network from its list of nodes and links as SVG, left to right along the data.
+
+Routers stand in columns by their distance from the first sender, leaf hosts beside the router that they hang on; many
+equal hosts on one router become one stack.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+MOST_NODES = 60  # more than this is a table, not a drawing
+STACK_FROM = 4  # this many equal hosts on one router are drawn as one
+COLUMN_PX, ROW_PX, NODE_W, NODE_H = 190, 66, 84, 34
+
+
+@dataclass(frozen=True)
+class Link:
+    a: str
+    b: str
+    rate_bps: float | None
+    delay_s: float | None
+    buffer: str
+
+    @property
+    def label(self) -> str:
+        parts = [format_rate(self.rate_bps) if self.rate_bps else "", format_time(self.delay_s) if self.delay_s else ""]
+        return " · ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Network:
+    kinds: Mapping[str, str]
+    links: tuple[Link, ...]
+
+    def neighbours(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {name: [] for name in self.kinds}
+        for link in self.links:
+            found[link.a].append(link.b)
+            found[link.b].append(link.a)
+        return found
+
+
+def parse(topology: Any) -> Network | None:
+    """The network of environment.topology, None where it is not there or not well formed."""
+    if not isinstance(topology, dict):
+        return None
+    nodes, rows = topology.get("nodes"), topology.get("links")
+    if not isinstance(nodes, list) or not isinstance(rows, list) or not nodes:
+        return None
+    kinds = {str(node.get("name")): str(node.get("kind") or "host") for node in nodes if isinstance(node, dict)}
+    links = tuple(
+        Link(str(row.get("a")), str(row.get("b")), _positive(row.get("rate_bps")), _positive(row.get("delay_s")), _buffer(row.get("buffer")))
+        for row in rows
+        if isinstance(row, dict) and str(row.get("a")) in kinds and str(row.get("b")) in kinds
+    )
+    return Network(kinds, links)
+
+
+def format_rate(rate_bps: float) -> str:
+    for size, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if rate_bps >= size:
+            return f"{rate_bps / size:g} {unit}"
+    return f"{rate_bps:g} bit/s"
+
+
+def format_time(time_s: float) -> str:
+    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if time_s >= size:
+            return f"{time_s / size:g} {unit}"
+    return f"{time_s / 1e-9:g} ns"
+
+
+def draw(network: Network, senders: Sequence[str]) -> Markup | None:
+    """The SVG, None for a network too large to read."""
+    stacks = _stacks(network, senders)
+    shown = [name for name in network.kinds if stacks.get(name, [name])[0] == name]
+    if len(shown) > MOST_NODES:
+        return None
+    places = _places(network, shown, senders)
+    width = (max(x for x, _ in places.values()) + 1) * COLUMN_PX
+    height = (max(y for _, y in places.values()) + 1) * ROW_PX + 10
+    centre = {name: (x * COLUMN_PX + COLUMN_PX / 2, y * ROW_PX + ROW_PX / 2 + 5) for name, (x, y) in places.items()}
+    out = [
+        Markup('<svg class="topology" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}">').format(
+            f"{width:g}", f"{height:g}", f"{width:g}", f"{height:g}",
+            f"Network of {len(network.kinds)} nodes and {len(network.links)} links; the table below lists them",
+        )  # fmt: skip
+    ]
+    slowest = min((link.rate_bps for link in network.links if link.rate_bps), default=None)
+    labelled: set[tuple[str, str]] = set()
+    for link in network.links:
+        if link.a in centre and link.b in centre:
+            out.append(_link(link, centre, link.rate_bps == slowest, labelled, network))
+    for name in shown:
+        out.append(_node(name, network.kinds[name], stacks.get(name, [name]), centre[name]))
+    out.append(Markup("</svg>"))
+    return Markup("").join(out)
+
+
+def _stacks(network: Network, senders: Sequence[str]) -> dict[str, list[str]]:
+    """Leaf hosts with equal links to one router and the same part, by each member's name."""
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    around = network.neighbours()
+    for link in network.links:
+        for leaf, hub in ((link.a, link.b), (link.b, link.a)):
+            if network.kinds[leaf] == "host" and len(around[leaf]) == 1:
+                key = (hub, leaf in senders, link.rate_bps, link.delay_s, link.buffer)
+                groups.setdefault(key, []).append(leaf)
+    return {name: members for members in groups.values() if len(members) >= STACK_FROM for name in members}
+
+
+def _places(network: Network, shown: Sequence[str], senders: Sequence[str]) -> dict[str, tuple[float, float]]:
+    around = network.neighbours()
+    leaves = {name for name in shown if len(around[name]) == 1 and network.kinds[name] == "host"}
+    core = [name for name in network.kinds if name not in leaves and (name in shown)]
+    root = next((name for name in senders if name in network.kinds), next(iter(network.kinds)))
+    distance = _distances(around, root)
+    column: dict[str, float] = {name: float(distance.get(name, 0)) for name in core}
+    first, last = min(column.values(), default=1.0), max(column.values(), default=1.0)
+    rows: dict[float, list[str]] = {}
+    for name in sorted(core, key=lambda node: (column[node], list(network.kinds).index(node))):
+        rows.setdefault(column[name], []).append(name)
+    beside: dict[float, list[str]] = {}
+    for name in shown:
+        if name not in leaves:
+            continue
+        at = column.get(around[name][0], first)
+        side = at - 1 if at == first and (name in senders or first != last) else at + 1 if at == last else at
+        column[name] = side
+        beside.setdefault(side, []).append(name)
+    places: dict[str, tuple[float, float]] = {}
+    for names in (rows, beside):
+        for x, members in names.items():
+            middle = names is beside and x in rows
+            for index, name in enumerate(members):
+                # Hosts of a router inside the chain alternate above and below it.
+                y = (index // 2 + 1) * (-1 if index % 2 else 1) if middle else index - (len(members) - 1) / 2
+                places[name] = (x, float(y))
+    left, top = min(x for x, _ in places.values()), min(y for _, y in places.values())
+    return {name: (x - left, y - top) for name, (x, y) in places.items()}
+
+
+def _distances(around: Mapping[str, Sequence[str]], root: str) -> dict[str, int]:
+    found, waiting = {root: 0}, deque([root])
+    while waiting:
+        here = waiting.popleft()
+        for there in around[here]:
+            if there not in found:
+                found[there] = found[here] + 1
+                waiting.append(there)
+    return found
+
+
+def _link(
+    link: Link, centre: Mapping[str, tuple[float, float]], slowest: bool, labelled: set[tuple[str, str]], network: Network
+) -> Markup:
+    (x1, y1), (x2, y2) = centre[link.a], centre[link.b]
+    line = Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(
+        "link slow" if slowest else "link", f"{x1:g}", f"{y1:g}", f"{x2:g}", f"{y2:g}"
+    )
+    hub = link.b if network.kinds[link.a] == "host" else link.a
+    if (hub, link.label) in labelled:  # equal access links of one router need one label
+        return line
+    labelled.add((hub, link.label))
+    x, y = (x1 + x2) / 2, (y1 + y2) / 2
+    text = Markup('<text class="link-label" x="{}" y="{}">{}</text>').format(f"{x:g}", f"{y - 8:g}", link.label)
+    buffer = Markup("")
+    if link.buffer:
+        buffer = Markup('<text class="link-label" x="{}" y="{}">buffer {}</text>').format(f"{x:g}", f"{y + 17:g}", link.buffer)
+    return line + text + buffer
+
+
+def _node(name: str, kind: str, stack: Sequence[str], at: tuple[float, float]) -> Markup:
+    x, y = at
+    left, top = x - NODE_W / 2, y - NODE_H / 2
+    behind = Markup("")
+    title = name
+    if len(stack) > 1:
+        title = f"{stack[0]} … {stack[-1]}"
+        for shift in (8, 4):
+            behind += Markup('<rect class="node host" x="{}" y="{}" width="{}" height="{}" rx="3"/>').format(
+                f"{left + shift:g}", f"{top - shift:g}", NODE_W, NODE_H
+            )
+    shape = Markup('<rect class="node {}" x="{}" y="{}" width="{}" height="{}" rx="{}"/>').format(
+        "host" if kind == "host" else "core", f"{left:g}", f"{top:g}", NODE_W, NODE_H, 3 if kind == "host" else NODE_H / 2
+    )
+    label = title if len(title) <= 12 else title[:11] + "…"
+    tip = Markup("<title>{}</title>").format(f"{title} ({kind})")
+    text = Markup('<text class="node-label" x="{}" y="{}">{}</text>').format(f"{x:g}", f"{y + 5:g}", label)
+    return Markup("<g>") + tip + behind + shape + text + Markup("</g>")
+
+
+def _positive(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+
+
+def _buffer(value: Any) -> str:
+    if isinstance(value, dict):  # {"packets": 50} and the like
+        return ", ".join(f"{size} {unit}" for unit, size in value.items())
+    return "" if value is None else str(value)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of an experiment's runs for a terminal, and the same as JSON and CSV.
+
+    python -m analysis.table RESULTS_DIR/EXPERIMENT [--format table|json|csv]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import AnalysisError
+from analysis.metrics import REGISTRY
+from analysis.results import Run, load_experiment, parameters, show
+from analysis.statistics import is_number
+
+# The most telling first: what does not fit the terminal goes from the right.
+COLUMNS = (
+    ("utilization", "util"),
+    ("jain_index", "Jain"),
+    ("goodput_mbps", "goodput Mbit/s"),
+    ("queue_mean_packets", "queue mean"),
+    ("queue_max_packets", "max"),
+    ("queue_drops", "drops"),
+    ("rtt_mean_ms", "RTT ms"),
+)
+STANDING_COLOURS = {"valid": "32", "suspect": "33", "invalid": "31", "failed": "31", "unreadable": "31"}
+UNKNOWN = "–"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How wide and whether in colour."""
+
+    width: int
+    colour: bool
+
+    @classmethod
+    def of_terminal(cls) -> Style:
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return cls(shutil.get_terminal_size((100, 24)).columns, colour)
+
+
+def render(runs: Sequence[Run], style: Style) -> str:
+    """One line per run, at most `style.width` wide, and below it what went wrong."""
+    if not runs:
+        return "no runs\n"
+    names = parameters(tuple(runs))
+    header = [*names, "seed", "verdict", *(label for _, label in COLUMNS)]
+    lines = [[*_parameters(run, names), run.standing, *(number(run.metrics.get(name)) for name, _ in COLUMNS)] for run in runs]
+    fixed = len(names) + 2  # parameters, seed and verdict are what a line is about; metrics may give way
+    keep = len(header)
+    widths = [max(len(row[index]) for row in [header, *lines]) for index in range(len(header))]
+    while keep > fixed and sum(widths[:keep]) + 2 * (keep - 1) > style.width:
+        keep -= 1
+    while sum(widths[:keep]) + 2 * (keep - 1) > style.width and max(widths[: len(names)], default=0) > 6:
+        longest = max(range(len(names)), key=lambda index: widths[index])
+        widths[longest] -= 1
+    out = [_line(header, widths[:keep], fixed)]
+    for run, row in zip(runs, lines, strict=True):
+        text = _line(row, widths[:keep], fixed)
+        colour = STANDING_COLOURS.get(run.standing)
+        if style.colour and colour:
+            at = sum(widths[: fixed - 1]) + 2 * (fixed - 1)
+            text = f"{text[:at]}\033[{colour}m{text[at : at + widths[fixed - 1]]}\033[0m{text[at + widths[fixed - 1] :]}"
+        out.append(text)
+    left_out = [name for name, _ in COLUMNS][keep - fixed :]
+    if left_out:
+        out.append(_cut(f"not shown for width: {', '.join(left_out)} (--format json has all)", style.width))
+    for run in runs:
+        for problem in problems(run):
+            out.append(_cut(f"{run.run}: {problem}", style.width))
+    return "\n".join(out) + "\n"
+
+
+def problems(run: Run) -> list[str]:
+    """What a reader has to know before using the run's numbers."""
+    found = [run.error.splitlines()[0]] if run.error else []
+    return found + [f"{reason.severity} {reason.rule}: {reason.message}" for reason in run.reasons if not run.error]
+
+
+def as_json(runs: Sequence[Run]) -> str:
+    """The metrics contract: {experiment, run, seed, params, verdict, metrics} per run, and its status."""
+    rows = [
+        {
+            "experiment": run.experiment,
+            "run": run.run,
+            "seed": run.seed,
+            "params": run.params,
+            "status": run.status,
+            "verdict": run.verdict or None,
+            "metrics": run.metrics,
+        }
+        for run in runs
+    ]
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_csv(runs: Sequence[Run]) -> str:
+    """One row per run and one column per metric that is a single number; parameters as `param.<name>`."""
+    names = parameters(tuple(runs))
+    scalars = [metric.name for metric in REGISTRY.values() if not metric.keyed]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["experiment", "run", "seed", *(f"param.{name}" for name in names), "verdict", *scalars])
+    for run in runs:
+        params = [_safe(show(run.params[name])) if name in run.params else "" for name in names]
+        values = [run.metrics.get(name) for name in scalars]
+        writer.writerow([_safe(run.experiment), _safe(run.run), run.seed, *params, run.standing, *values])
+    return out.getvalue()
+
+
+def number(value: Any) -> str:
+    """Four significant digits, whole numbers whole."""
+    if not is_number(value):
+        return UNKNOWN
+    if isinstance(value, int) or abs(value) >= 1e3:
+        return f"{value:.0f}"
+    return f"{value:#.4g}" if abs(value) >= 1e-3 or value == 0 else f"{value:.1e}"
+
+
+def _parameters(run: Run, names: Sequence[str]) -> list[str]:
+    params: Mapping[str, Any] = run.params
+    if run.status == "unreadable" and names:
+        return [_clean(run.run), *("" for _ in names[1:]), ""]
+    return [*(_clean(show(params.get(name))) for name in names), "" if run.seed is None else str(run.seed)]
+
+
+def _line(row: Sequence[str], widths: Sequence[int], fixed: int) -> str:
+    cells = []
+    for index, width in enumerate(widths):
+        text = _cut(row[index], width)
+        cells.append(text.ljust(width) if index < fixed else text.rjust(width))
+    return "  ".join(cells).rstrip() if len(widths) <= fixed else "  ".join(cells)
+
+
+def _cut(text: str, width: int) -> str:
+    text = _clean(text)
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def _clean(text: str) -> str:
+    """Without control characters: a title must not move the terminal's cursor."""
+    return "".join(character if character.isprintable() else "�" for character in text)
+
+
+def _safe(text: str) -> str:
+    """A spreadsheet must not take a name for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="analysis.table", description="Table of an experiment's runs.")
+    parser.add_argument("folder", type=Path, help="results/<experiment>")
+    parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
+    arguments = parser.parse_args()
+    try:
+        runs = load_experiment(arguments.folder)
+    except AnalysisError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if arguments.format == "json":
+        sys.stdout.write(as_json(runs))
+    elif arguments.format == "csv":
+        sys.stdout.write(as_csv(runs))
+    else:
+        sys.stdout.write(render(runs, Style.of_terminal()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
