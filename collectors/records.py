@@ -58,7 +58,7 @@ def write(folder: Path, kind: str, columns: Mapping[str, Any]) -> None:
 
     The bytes depend on the values only, so equal runs give equal files.
     """
-    schema = pa.schema(SCHEMAS[kind], metadata={"warpbed.schema": f"{kind}/{SCHEMA_VERSION}"})
+    schema = pa.schema(SCHEMAS[kind], metadata={"warpbed.schema": str(SCHEMA_VERSION)})
     if set(columns) != set(schema.names):
         raise ValueError(f"{kind}: columns {sorted(set(columns) ^ set(schema.names))} do not fit the schema")
     arrays = [_array(columns[name], schema.field(name).type) for name in schema.names]
