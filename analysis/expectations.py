@@ -103,7 +103,7 @@ def parse(data: Mapping[str, Any]) -> Expectation:
 
 def check(expectation: Expectation, runs: Sequence[Run]) -> Finding:
     """Hold one expectation against an experiment's runs."""
-    known = parameters(tuple(runs))
+    known = parameters(runs)
     strange = [name for name in expectation.where if name not in known]
     if strange:
         return _apart(expectation, f"no run has a parameter {', '.join(strange)}; there are {', '.join(known) or 'none'}")
@@ -116,7 +116,8 @@ def check(expectation: Expectation, runs: Sequence[Run]) -> Finding:
     values = {run.run: lookup(dict(run.metrics), expectation.metric) for run in counted}
     unknown = [run for run, value in values.items() if value is None]
     if unknown:
-        return Finding(expectation, "not comparable", values, f"{expectation.metric} is unknown in {', '.join(unknown)}")
+        which = "all of them" if len(unknown) == len(values) else ", ".join(unknown)
+        return Finding(expectation, "not comparable", values, f"{expectation.metric} is unknown in {which}")
     broken = [run for run, value in values.items() if not expectation.kept_by(value)]
     notes = []
     if broken:
@@ -134,7 +135,7 @@ def check_all(data: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> tuple[F
 
 
 def _matches(run: Run, where: Mapping[str, Any]) -> bool:
-    return run.status != "unreadable" and all(
+    return run.status not in ("unreadable", "missing") and all(
         run.params.get(name) == value or show(run.params.get(name)) == show(value) for name, value in where.items()
     )
 

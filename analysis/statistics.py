@@ -69,10 +69,10 @@ def is_number(value: Any) -> bool:
 
 def cells(runs: Sequence[Run]) -> tuple[Cell, ...]:
     """The runs by parameters, in the order in which they come. Runs without readable parameters belong to none."""
-    names = parameters(tuple(runs))
+    names = parameters(runs)
     found: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        if run.status != "unreadable":
+        if run.status not in ("unreadable", "missing"):
             found.setdefault(tuple(show(run.params.get(name)) for name in names), []).append(run)
     return tuple(Cell(members[0].params, tuple(members)) for members in found.values())
 

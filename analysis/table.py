@@ -33,7 +33,7 @@ COLUMNS = (
     ("queue_drops", "drops"),
     ("rtt_mean_ms", "RTT ms"),
 )
-STANDING_COLOURS = {"valid": "32", "suspect": "33", "invalid": "31", "failed": "31", "unreadable": "31"}
+STANDING_COLOURS = {"valid": "32", "suspect": "33", "invalid": "31", "failed": "31", "unreadable": "31", "missing": "33"}
 UNKNOWN = "–"
 
 
@@ -54,7 +54,7 @@ def render(runs: Sequence[Run], style: Style) -> str:
     """One line per run, at most `style.width` wide, and below it what went wrong."""
     if not runs:
         return "no runs\n"
-    names = parameters(tuple(runs))
+    names = parameters(runs)
     header = [*names, "seed", "verdict", *(label for _, label in COLUMNS)]
     lines = [[*_parameters(run, names), run.standing, *(number(run.metrics.get(name)) for name, _ in COLUMNS)] for run in runs]
     fixed = len(names) + 2  # parameters, seed and verdict are what a line is about; metrics may give way
@@ -107,7 +107,7 @@ def as_json(runs: Sequence[Run]) -> str:
 
 def as_csv(runs: Sequence[Run]) -> str:
     """One row per run and one column per metric that is a single number; parameters as `param.<name>`."""
-    names = parameters(tuple(runs))
+    names = parameters(runs)
     scalars = [metric.name for metric in REGISTRY.values() if not metric.keyed]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -123,14 +123,21 @@ def number(value: Any) -> str:
     """Four significant digits, whole numbers whole."""
     if not is_number(value):
         return UNKNOWN
+    if value == 0:
+        return "0"
     if isinstance(value, int) or abs(value) >= 1e3:
         return f"{value:.0f}"
-    return f"{value:#.4g}" if abs(value) >= 1e-3 or value == 0 else f"{value:.1e}"
+    return f"{value:#.4g}" if abs(value) >= 1e-3 else f"{value:.1e}"
+
+
+def spread(value: float) -> str:
+    """Two significant digits: more would say that the spread itself is known that well."""
+    return number(float(f"{value:.2g}")) if value >= 100 else f"{value:.2g}"
 
 
 def _parameters(run: Run, names: Sequence[str]) -> list[str]:
     params: Mapping[str, Any] = run.params
-    if run.status == "unreadable" and names:
+    if not run.params and names:
         return [_clean(run.run), *("" for _ in names[1:]), ""]
     return [*(_clean(show(params.get(name))) for name in names), "" if run.seed is None else str(run.seed)]
 

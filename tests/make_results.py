@@ -49,7 +49,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        return f"cca={self.cca},buffer={self.buffer_packets}p,seed={self.seed}"
+        return f"{self.cca}-{self.buffer_packets}p-s{self.seed}-{'0' * 8}"
 
 
 def quickstart_cases() -> tuple[Case, ...]:
@@ -70,7 +70,7 @@ def make_results(
     """Write results/<experiment> under `root` and return that folder."""
     folder = root / experiment
     for case in quickstart_cases() if cases is None else cases:
-        _make_run(folder / case.name, case, experiment, duration_s, spec or {})
+        _make_run(folder / (case.name + (".failed-1" if case.kind == "failed" else "")), case, experiment, duration_s, spec or {})
     return folder
 
 
@@ -138,13 +138,8 @@ def _make_run(path: Path, case: Case, experiment: str, duration_s: float, spec: 
         "params": {"cca": case.cca, "buffer": f"{case.buffer_packets}p", **case.params},
         "host": "virtual",
         "status": "failed" if failed else "complete",
-        "error": "flow f1: iperf3 client ended with code 1: unable to connect to server" if failed else None,
-        "verdict": {
-            "value": "invalid" if failed else case.verdict,
-            "reasons": [{"rule": "completed", "severity": "invalid", "message": "the run failed"}]
-            if failed
-            else list(case.reasons),
-        },
+        "error": {"stage": "flow", "subject": "f1", "detail": "iperf3 ended with 1: unable to connect"} if failed else None,
+        "verdict": None if failed else {"value": case.verdict, "reasons": list(case.reasons)},
         "metrics": found,
         "spec": {**_spec(case, experiment, duration_s), **spec},
         "environment": _environment(case),
@@ -160,8 +155,11 @@ def _spec(case: Case, experiment: str, duration_s: float) -> dict[str, Any]:
         "question": "On the 50 Mbit/s, 100 ms path of Ho 2008 figure 5.1: how do Reno, CUBIC and Medley fill the link, "
         "and what queue do they leave, with a small and a large buffer?",
         "topology": {"name": "dumbbell", "params": {"rate": "50mbit", "delay": "48ms", "buffer": f"{case.buffer_packets}p"}},
-        "duration_s": duration_s,
-        "flows": [{"name": f"f{n + 1}", "cca": case.cca, "src": f"s{n + 1}", "dst": f"d{n + 1}"} for n in range(case.flows)],
+        "duration": f"{duration_s:g}s",
+        "flows": [
+            {"name": f"f{n}", "cca": {"name": case.cca, "params": {}}, "from": f"s{n}", "to": f"d{n}"}
+            for n in range(1, case.flows + 1)
+        ],
         "expectations": [
             {"metric": "utilization", "where": {"cca": "medley"}, "min": 0.9, "source": "Ho 2008 figure 5.2"},
             {"metric": "queue_max_packets", "where": {"cca": "medley"}, "max": 12, "source": "Ho 2008 figure 5.3"},
@@ -178,13 +176,14 @@ def _environment(case: Case) -> dict[str, Any]:
         nodes += [{"name": f"s{number}", "kind": "host"}, {"name": f"d{number}", "kind": "host"}]
         access: dict[str, Any] = {"rate_bps": 1e9, "delay_s": 0.001, "buffer": None}
         links += [{"a": f"s{number}", "b": "r1", **access}, {"a": "r2", "b": f"d{number}", **access}]
-    links.append({"a": "r1", "b": "r2", "rate_bps": RATE_BPS, "delay_s": 0.048, "buffer": f"{case.buffer_packets}p"})
+    links.append({"a": "r1", "b": "r2", "rate_bps": RATE_BPS, "delay_s": 0.048, "buffer": f"{case.buffer_packets} packets", "loss": 0.0})
     return {
         "kernel": {"release": "6.1.0-warpbed", "key": "3f9c1c0a77d2", "hz": 1000},
         "modules": {"tcp_medley": {"srcversion": "8E0D2C4A91"}} if case.cca == "medley" else {},
         "sysctls": {"net.ipv4.tcp_no_metrics_save": 1, "net.ipv4.tcp_congestion_control": case.cca},
         "tools": {"iperf3": "3.12", "tcpdump": "4.99.3", "mininet": "2.3.0"},
-        "cpu": "example processor",
+        "host_cpu": "example processor",
+        "bottleneck": {"node": "r1", "interface": "r1-eth1"},
         "topology": {"nodes": nodes, "links": links},
     }
 

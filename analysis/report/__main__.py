@@ -9,16 +9,20 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.errors import AnalysisError
 from analysis.report.build import build
 
 
-def write_report(folder: Path, output: Path | None = None) -> Path:
-    """Write the report of results/<experiment> and return its path; it appears by rename, whole or not at all."""
+def write_report(folder: Path, output: Path | None = None, names: Sequence[str] | None = None) -> Path:
+    """Write the report of results/<experiment> and return its path; it appears by rename, whole or not at all.
+
+    names: the runs of the experiment file's sweep in their order; by default all that the folder holds
+    """
     target = output or folder / "report.html"
-    html = build(folder)
+    html = build(folder, names)
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from analysis.report import page
-from analysis.results import load_experiment
 
 HERE = Path(__file__).parent
 # In the order in which they are joined; each is one part of the page's behaviour.
 SCRIPTS = ("dom", "scale", "chart", "selection", "export", "timeline", "distribution", "sweep", "main")
 
 
-def build(folder: Path) -> str:
-    """The report of results/<experiment> as HTML."""
-    runs = load_experiment(folder)
+def build(folder: Path, names: Sequence[str] | None = None) -> str:
+    """The report of results/<experiment> as HTML; `names` as for `results.load_experiment`."""
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -33,7 +32,7 @@ def build(folder: Path) -> str:
     style = (HERE / "report.css").read_text(encoding="utf-8")
     parts = [(HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
-    view = page.view(folder, runs)
+    view = page.view(folder, names)
     return environment.get_template("template.html.j2").render(
         view=view,
         style=Markup(style),

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Start: read the data, draw, and draw again when the width, the theme or the medium changes.
 
-const data = JSON.parse(document.getElementById("data").textContent);
 const redraws = [];
 
 function itemsOf(key) {
   return data.runs.flatMap((run) => run[key].map((entry) => {
-    const attributes = { ...run.attributes };
     const ccas = Object.values(run.ccas);
+    const own = {};
     if (entry.flow !== null) {
-      attributes.flow = entry.flow;
-      if (run.ccas[entry.flow] !== undefined) attributes.algorithm = run.ccas[entry.flow];
+      own.flow = entry.flow;
+      if (run.ccas[entry.flow] !== undefined) own.algorithm = run.ccas[entry.flow];
     } else if (ccas.length && ccas.every((cca) => cca === ccas[0])) {
-      [attributes.algorithm] = ccas;
+      [own.algorithm] = ccas;
     }
-    return { ...entry, attributes, run: run.run };
+    return { ...entry, attributes: { ...own, ...run.attributes }, run: run.run }; // a parameter's name goes before ours
   }));
 }
 

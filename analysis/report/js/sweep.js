@@ -54,7 +54,9 @@ function sweep(data, controls, target) {
     // An interval from two runs can be far wider than the data; beyond one span of the data it is cut at the frame.
     const reach = (high - low) || Math.abs(high) * 0.1 || 1;
     const ends = found.flatMap(({ value }) => [...value.values, ...(value.interval || []).map((end) => Math.min(high + reach * 0.5, Math.max(low - reach * 0.5, end)))]);
-    const range = extent(low >= 0 ? ends.map((end) => Math.max(0, end)) : ends, low >= 0);
+    // Points need no zero line: where all are far from it, it would flatten what differs.
+    const range = extent(low >= 0 ? ends.map((end) => Math.max(0, end)) : ends, low >= 0 && low < high / 2);
+    if (!metric.unit && high <= 1) range[1] = Math.min(range[1], 1.005);
     const y = linear(range[0], range[1], height - MARGIN.bottom, MARGIN.top);
     const x = linear(-0.5, places.length - 0.5, MARGIN.left, width - MARGIN.right);
     const { root, plot } = frame({
