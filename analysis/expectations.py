@@ -76,8 +76,10 @@ def parse(data: Mapping[str, Any]) -> Expectation:
     except UnknownMetricError as error:
         raise ExpectationError(f"expectation on {name}: {error}") from error
     given = [bound for bound in BOUNDS if data.get(bound) is not None]
-    if not given or ("equals" in given or "within" in given) and len(given) > 1:
-        raise ExpectationError(f"expectation on {name} has {given or 'no bound'}; write min, max or both, or equals, or within")
+    if not given or (len(given) > 1 and ("equals" in given or "within" in given)):
+        raise ExpectationError(
+            f"expectation on {name} has {given or 'no bound'}; write min, max or both, or equals, or within"
+        )
     low, high = data.get("min"), data.get("max")
     if "within" in given:
         within = data["within"]
@@ -106,7 +108,9 @@ def check(expectation: Expectation, runs: Sequence[Run]) -> Finding:
     known = parameters(runs)
     strange = [name for name in expectation.where if name not in known]
     if strange:
-        return _apart(expectation, f"no run has a parameter {', '.join(strange)}; there are {', '.join(known) or 'none'}")
+        return _apart(
+            expectation, f"no run has a parameter {', '.join(strange)}; there are {', '.join(known) or 'none'}"
+        )
     meant = [run for run in runs if _matches(run, expectation.where)]
     if not meant:
         return _apart(expectation, "no run has these parameters")
@@ -123,7 +127,9 @@ def check(expectation: Expectation, runs: Sequence[Run]) -> Finding:
     if broken:
         notes.append(f"not in {len(broken)} of {len(values)} runs")
     if len(counted) < len(meant):
-        notes.append(f"{len(meant) - len(counted)} runs left out ({_standings([run for run in meant if not run.counted])})")
+        notes.append(
+            f"{len(meant) - len(counted)} runs left out ({_standings([run for run in meant if not run.counted])})"
+        )
     suspect = sum(run.verdict == "suspect" for run in counted)
     if suspect:
         notes.append(f"{suspect} of the runs are suspect")

@@ -66,9 +66,13 @@ def parse_run(text: str, path: Path) -> Run:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise ResultsError(f"{path / 'run.json'}: not JSON ({error}); delete the folder and run the experiment again") from error
+        raise ResultsError(
+            f"{path / 'run.json'}: not JSON ({error}); delete the folder and run the experiment again"
+        ) from error
     if not isinstance(data, dict):
-        raise ResultsError(f"{path / 'run.json'}: holds {type(data).__name__}, not an object; delete the folder and run again")
+        raise ResultsError(
+            f"{path / 'run.json'}: holds {type(data).__name__}, not an object; delete the folder and run again"
+        )
     if data.get("format") != FORMAT:
         raise ResultsError(
             f"{path / 'run.json'}: result format {data.get('format')!r}, this program reads {FORMAT}; "

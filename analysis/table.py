@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of an experiment's runs for a terminal, and the same as JSON and CSV.
 
-    python -m analysis.table RESULTS_DIR/EXPERIMENT [--format table|json|csv]
+python -m analysis.table RESULTS_DIR/EXPERIMENT [--format table|json|csv]
 """
 
 from __future__ import annotations
@@ -33,7 +33,14 @@ COLUMNS = (
     ("queue_drops", "drops"),
     ("rtt_mean_ms", "RTT ms"),
 )
-STANDING_COLOURS = {"valid": "32", "suspect": "33", "invalid": "31", "failed": "31", "unreadable": "31", "missing": "33"}
+STANDING_COLOURS = {
+    "valid": "32",
+    "suspect": "33",
+    "invalid": "31",
+    "failed": "31",
+    "unreadable": "31",
+    "missing": "33",
+}
 UNKNOWN = "–"
 
 
@@ -56,7 +63,10 @@ def render(runs: Sequence[Run], style: Style) -> str:
         return "no runs\n"
     names = parameters(runs)
     header = [*names, "seed", "verdict", *(label for _, label in COLUMNS)]
-    lines = [[*_parameters(run, names), run.standing, *(number(run.metrics.get(name)) for name, _ in COLUMNS)] for run in runs]
+    lines = [
+        [*_parameters(run, names), run.standing, *(number(run.metrics.get(name)) for name, _ in COLUMNS)]
+        for run in runs
+    ]
     fixed = len(names) + 2  # parameters, seed and verdict are what a line is about; metrics may give way
     keep = len(header)
     widths = [max(len(row[index]) for row in [header, *lines]) for index in range(len(header))]
@@ -71,7 +81,9 @@ def render(runs: Sequence[Run], style: Style) -> str:
         colour = STANDING_COLOURS.get(run.standing)
         if style.colour and colour:
             at = sum(widths[: fixed - 1]) + 2 * (fixed - 1)
-            text = f"{text[:at]}\033[{colour}m{text[at : at + widths[fixed - 1]]}\033[0m{text[at + widths[fixed - 1] :]}"
+            text = (
+                f"{text[:at]}\033[{colour}m{text[at : at + widths[fixed - 1]]}\033[0m{text[at + widths[fixed - 1] :]}"
+            )
         out.append(text)
     left_out = [name for name, _ in COLUMNS][keep - fixed :]
     if left_out:

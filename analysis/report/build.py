@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,23 @@ def build(folder: Path, names: Sequence[str] | None = None) -> str:
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
+
+
+def write_report(folder: Path, output: Path | None = None, names: Sequence[str] | None = None) -> Path:
+    """Write the report of results/<experiment> and return its path; it appears by rename, whole or not at all.
+
+    names: the runs of the experiment file's sweep in their order; by default all that the folder holds
+    """
+    target = output or folder / "report.html"
+    html = build(folder, names)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        aside.write_text(html, encoding="utf-8")
+        aside.replace(target)
+    finally:
+        aside.unlink(missing_ok=True)
+    return target
 
 
 def embed(data: Any) -> str:

@@ -12,17 +12,15 @@ from typing import Any
 from markupsafe import Markup
 
 from analysis import expectations
-from analysis.errors import AnalysisError, ExpectationError
+from analysis.errors import ExpectationError
 from analysis.metrics import REGISTRY, Metric
-from analysis.report import series, topology
-from analysis.results import Run, earlier_attempts, load_experiment, parameters, quantity, show
+from analysis.report import topology
+from analysis.report.data import TABLE_METRICS, duration_s_of, figure_data
+from analysis.report.settings import Settings, settings_of
+from analysis.results import Run, earlier_attempts, load_experiment, parameters, show
 from analysis.statistics import Cell, cells, is_number
 from analysis.table import number, problems, spread
 
-# The metrics of the tables, the most asked for first; the figures add the rest where runs have them.
-TABLE_METRICS = (
-    "utilization", "jain_index", "goodput_mbps", "queue_mean_packets", "queue_max_packets", "queue_drops", "rtt_mean_ms",
-)  # fmt: skip
 STANDINGS = ("valid", "suspect", "invalid", "failed", "unreadable", "no verdict", "missing")
 
 
@@ -46,15 +44,6 @@ class Drawing:
     caption: str
     svg: Markup | None
     network: topology.Network
-
-
-@dataclass(frozen=True)
-class Settings:
-    """A part of the environment: what all runs share of it, and what differs between them."""
-
-    name: str
-    common: tuple[tuple[str, str], ...]
-    differing: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -113,12 +102,12 @@ def view(folder: Path, names: Sequence[str] | None = None) -> View:
         facts=tuple(_facts(spec, runs)),
         cells=groups,
         metrics=tuple(REGISTRY[name] for name in TABLE_METRICS),
-        environment=_environment([run.environment for run in runs if run.environment]),
+        environment=settings_of([run.environment for run in runs if run.environment]),
         earlier=earlier_attempts(folder) if names is None else (),
         repeated=sum(len(cell.runs) - len({run.seed for run in cell.runs}) for cell in groups),
         commands=_commands(experiment),
         spec=json.dumps(spec, indent=2, ensure_ascii=False, default=str) if spec else "",
-        data=_data(runs, groups),
+        data=figure_data(runs, groups),
     )
 
 
@@ -156,7 +145,7 @@ def _range(values: Sequence[Any]) -> str:
 
 
 def _drawings(runs: Sequence[Run]) -> tuple[Drawing, ...]:
-    """Each different network once: those that differ in rates, delays or buffers only are one drawing with all values."""
+    """Each different network once; those that differ in rates, delays or buffers only are one drawing."""
     found: dict[str, list[tuple[topology.Network, list[str], Run]]] = {}
     for run in runs:
         network = topology.parse(run.environment.get("topology"))
@@ -198,7 +187,7 @@ def _facts(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[tuple[str, str]
     seeds = sorted({run.seed for run in runs if isinstance(run.seed, int)})
     if seeds:
         facts.append(("Seeds", ", ".join(str(seed) for seed in seeds)))
-    duration_s = _duration_s(runs)
+    duration_s = duration_s_of(runs)
     if duration_s:
         facts.append(("Duration", f"{duration_s:g} s"))
     hosts = dict.fromkeys(run.host for run in runs if run.host)
@@ -210,101 +199,9 @@ def _facts(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[tuple[str, str]
     return facts
 
 
-def _environment(found: Sequence[Mapping[str, Any]]) -> tuple[Settings, ...]:
-    """The recorded environment by its parts, the drawn network left out."""
-    parts = dict.fromkeys(name for one in found for name in one if name not in ("topology", "bottleneck"))
-    single = [name for name in parts if not any(isinstance(one.get(name), Mapping) for one in found)]
-    settings = [_settings("general", [{name: one.get(name) for name in single} for one in found])] if single else []
-    return (*settings, *(_settings(name, [one.get(name) for one in found]) for name in parts if name not in single))
-
-
-def _settings(name: str, found: Sequence[Any]) -> Settings:
-    flat = [_flatten(one) if one is not None else {} for one in found]
-    common, differing = [], []
-    for key in dict.fromkeys(key for one in flat for key in one):
-        values = tuple(dict.fromkeys(one.get(key, "–") for one in flat))
-        if len(values) == 1:
-            common.append((key, values[0]))
-        else:
-            differing.append((key, values))
-    return Settings(name, tuple(common), tuple(differing))
-
-
-def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
-    if isinstance(value, Mapping):
-        found: dict[str, str] = {}
-        for name, part in value.items():
-            found.update(_flatten(part, f"{prefix} › {name}" if prefix else str(name)))
-        return found
-    return {prefix: ", ".join(show(part) for part in value) if isinstance(value, list) else show(value)}
-
-
 def _commands(experiment: str) -> tuple[str, ...]:
     file = f"experiments/{experiment}.yml"
     return (f"./warpbed run {file}", f"./warpbed metrics {file} --format json", f"./warpbed report {file}")
-
-
-def _duration_s(runs: Sequence[Run]) -> float:
-    """The longest of the runs: all figures share one time axis."""
-    found = [run.timing.get("virtual_s") or quantity(run.spec.get("duration")) for run in runs]
-    return max((float(value) for value in found if is_number(value) and value > 0), default=0.0)
-
-
-def _data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
-    """What the script draws."""
-    drawn = [run for run in runs if run.complete]
-    flows = sum(max(1, len(run.metrics.get("flows") or ())) for run in drawn)
-    buckets, duration_s = series.buckets_for(flows), _duration_s(runs)
-    names = parameters(runs)
-    entries = []
-    for index, run in enumerate(drawn):
-        entry: dict[str, Any] = {
-            "run": run.run,
-            "standing": run.standing,
-            "attributes": {**{name: show(run.params.get(name)) for name in names}, "seed": show(run.seed)},
-            "ccas": {str(flow.get("flow")): show(flow.get("cca")) for flow in run.metrics.get("flows") or ()},
-            "series": [],
-            "distributions": [],
-        }
-        if duration_s > 0:
-            try:
-                entry["series"] = series.run_series(run, buckets, duration_s)
-                entry["distributions"] = series.run_distributions(run)
-            except AnalysisError as error:
-                entry["problem"] = str(error)
-        entries.append(entry)
-    scalars = [metric for metric in REGISTRY.values() if not metric.keyed]
-    # What changes over the sweep comes first: a panel of equal points tells nothing.
-    flat = [metric.name for metric in scalars if len({value for cell in found for value in cell.values(metric.name)}) < 2]
-    asked = {name: place for place, name in enumerate(TABLE_METRICS)}
-    ordered = sorted(scalars, key=lambda metric: (metric.name in flat, asked.get(metric.name, len(asked))))
-    return {
-        "duration_s": duration_s,
-        "buckets": buckets,
-        "numbers": {text: value for run in runs for text in map(show, run.params.values()) if (value := quantity(text)) is not None},
-        "figures": [
-            {"name": figure.name, "title": figure.title, "unit": figure.unit, "zero": figure.from_zero,
-             "about": figure.about, "second": figure.second_label} for figure in series.FIGURES
-        ],
-        "quantiles": [round(float(value), 4) for value in series.QUANTILES],
-        "runs": entries,
-        "metrics": [
-            {"name": metric.name, "label": metric.label, "unit": "" if metric.unit == "1" else metric.unit,
-             "about": metric.description} for metric in ordered
-        ],
-        "cells": [
-            {"attributes": {name: show(cell.params.get(name)) for name in names},
-             "metrics": {metric.name: _estimate(cell, metric.name) for metric in ordered if cell.values(metric.name)}}
-            for cell in found
-        ],
-    }  # fmt: skip
-
-
-def _estimate(cell: Cell, metric: str) -> dict[str, Any]:
-    found = cell.estimate(metric)
-    assert found is not None  # the caller has seen values
-    interval = [found.t_interval.low, found.t_interval.high] if found.t_interval else None
-    return {"mean": found.mean, "interval": interval, "values": cell.values(metric)}
 
 
 def _count(names: Any) -> dict[str, int]:

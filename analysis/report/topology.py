@@ -115,9 +115,12 @@ def draw(network: Network, senders: Sequence[str]) -> Markup | None:
     centre = {name: (x * column_px + column_px / 2, y * ROW_PX + ROW_PX / 2 + 5) for name, (x, y) in places.items()}
     out = [
         Markup('<svg class="topology" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}">').format(
-            f"{width:g}", f"{height:g}", f"{width:g}", f"{height:g}",
+            f"{width:g}",
+            f"{height:g}",
+            f"{width:g}",
+            f"{height:g}",
             f"Network of {len(network.kinds)} nodes and {len(network.links)} links; the table below lists them",
-        )  # fmt: skip
+        )
     ]
     slowest = min((link.rate_bps for link in network.links if link.rate_bps), default=None)
     labelled: set[tuple[str, str]] = set()
@@ -185,7 +188,11 @@ def _distances(around: Mapping[str, Sequence[str]], root: str) -> dict[str, int]
 
 
 def _link(
-    link: Link, centre: Mapping[str, tuple[float, float]], slowest: bool, labelled: set[tuple[str, str]], network: Network
+    link: Link,
+    centre: Mapping[str, tuple[float, float]],
+    slowest: bool,
+    labelled: set[tuple[str, str]],
+    network: Network,
 ) -> Markup:
     (x1, y1), (x2, y2) = centre[link.a], centre[link.b]
     line = Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(
@@ -199,7 +206,9 @@ def _link(
     text = Markup('<text class="link-label" x="{}" y="{}">{}</text>').format(f"{x:g}", f"{y - 8:g}", link.label)
     buffer = Markup("")
     if link.buffer:
-        buffer = Markup('<text class="link-label" x="{}" y="{}">buffer {}</text>').format(f"{x:g}", f"{y + 17:g}", link.buffer)
+        buffer = Markup('<text class="link-label" x="{}" y="{}">buffer {}</text>').format(
+            f"{x:g}", f"{y + 17:g}", link.buffer
+        )
     return line + text + buffer
 
 
@@ -215,7 +224,12 @@ def _node(name: str, kind: str, stack: Sequence[str], at: tuple[float, float]) -
                 f"{left + shift:g}", f"{top - shift:g}", NODE_W, NODE_H
             )
     shape = Markup('<rect class="node {}" x="{}" y="{}" width="{}" height="{}" rx="{}"/>').format(
-        "host" if kind == "host" else "core", f"{left:g}", f"{top:g}", NODE_W, NODE_H, 3 if kind == "host" else NODE_H / 2
+        "host" if kind == "host" else "core",
+        f"{left:g}",
+        f"{top:g}",
+        NODE_W,
+        NODE_H,
+        3 if kind == "host" else NODE_H / 2,
     )
     label = title if len(title) <= 12 else title[:11] + "…"
     tip = Markup("<title>{}</title>").format(f"{title} ({kind})")
