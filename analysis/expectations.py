@@ -116,7 +116,7 @@ def check(expectation: Expectation, runs: Sequence[Run]) -> Finding:
         return _apart(expectation, "no run has these parameters")
     counted = [run for run in meant if run.counted]
     if not counted:
-        return _apart(expectation, f"none of the {len(meant)} runs counts ({_standings(meant)})")
+        return _apart(expectation, f"no run of these counts ({_standings(meant)})")
     values = {run.run: lookup(dict(run.metrics), expectation.metric) for run in counted}
     unknown = [run for run, value in values.items() if value is None]
     if unknown:

@@ -144,7 +144,9 @@ def number(value: Any) -> str:
 
 def spread(value: float) -> str:
     """Two significant digits: more would say that the spread itself is known that well."""
-    return number(float(f"{value:.2g}")) if value >= 100 else f"{value:.2g}"
+    if value < 1e-12:  # rounding of equal values
+        return "0"
+    return f"{value:.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _parameters(run: Run, names: Sequence[str]) -> list[str]:

@@ -49,7 +49,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        return f"{self.cca}-{self.buffer_packets}p-s{self.seed}-{'0' * 8}"
+        return f"{self.cca}-{self.buffer_packets}p-s{self.seed}-{self.flows:08x}"
 
 
 def quickstart_cases() -> tuple[Case, ...]:

@@ -17,21 +17,14 @@ function itemsOf(key) {
   }));
 }
 
-// In a readout, a line is named by what tells it from the others.
-function named(items) {
-  const telling = attributesOf(items).map((attribute) => attribute.name);
-  for (const item of items) item.short = telling.map((name) => item.attributes[name]).filter((value) => value !== undefined).join(" ") || item.run;
-  return items;
-}
-
 if (data.runs.length) {
   redraws.push(sweep(data, document.getElementById("sweep-controls"), document.getElementById("sweep-figure")));
-  const series = named(itemsOf("series"));
+  const series = itemsOf("series");
   const controls = document.getElementById("time-controls");
   const target = document.getElementById("time-figures");
   for (const run of data.runs) if (run.problem) target.append(html("p", { class: "notice" }, `${run.run}: ${run.problem}`));
   if (series.length) {
-    const drawDistribution = distribution(data, named(itemsOf("distributions")), document.getElementById("distribution-figure"));
+    const drawDistribution = distribution(data, itemsOf("distributions"), document.getElementById("distribution-figure"));
     redraws.push(timeline(data, series, controls, target, drawDistribution));
   } else {
     target.append(html("p", { class: "empty" }, "The complete runs hold no records to draw."));
