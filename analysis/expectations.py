@@ -76,8 +76,10 @@ def parse(data: Mapping[str, Any]) -> Expectation:
     except UnknownMetricError as error:
         raise ExpectationError(f"expectation on {name}: {error}") from error
     given = [bound for bound in BOUNDS if data.get(bound) is not None]
-    if not given or ("equals" in given or "within" in given) and len(given) > 1:
-        raise ExpectationError(f"expectation on {name} has {given or 'no bound'}; write min, max or both, or equals, or within")
+    if not given or (len(given) > 1 and ("equals" in given or "within" in given)):
+        raise ExpectationError(
+            f"expectation on {name} has {given or 'no bound'}; write min, max or both, or equals, or within"
+        )
     low, high = data.get("min"), data.get("max")
     if "within" in given:
         within = data["within"]
@@ -103,26 +105,31 @@ def parse(data: Mapping[str, Any]) -> Expectation:
 
 def check(expectation: Expectation, runs: Sequence[Run]) -> Finding:
     """Hold one expectation against an experiment's runs."""
-    known = parameters(tuple(runs))
+    known = parameters(runs)
     strange = [name for name in expectation.where if name not in known]
     if strange:
-        return _apart(expectation, f"no run has a parameter {', '.join(strange)}; there are {', '.join(known) or 'none'}")
+        return _apart(
+            expectation, f"no run has a parameter {', '.join(strange)}; there are {', '.join(known) or 'none'}"
+        )
     meant = [run for run in runs if _matches(run, expectation.where)]
     if not meant:
         return _apart(expectation, "no run has these parameters")
     counted = [run for run in meant if run.counted]
     if not counted:
-        return _apart(expectation, f"none of the {len(meant)} runs counts ({_standings(meant)})")
+        return _apart(expectation, f"no run of these counts ({_standings(meant)})")
     values = {run.run: lookup(dict(run.metrics), expectation.metric) for run in counted}
     unknown = [run for run, value in values.items() if value is None]
     if unknown:
-        return Finding(expectation, "not comparable", values, f"{expectation.metric} is unknown in {', '.join(unknown)}")
+        which = "all of them" if len(unknown) == len(values) else ", ".join(unknown)
+        return Finding(expectation, "not comparable", values, f"{expectation.metric} is unknown in {which}")
     broken = [run for run, value in values.items() if not expectation.kept_by(value)]
     notes = []
     if broken:
         notes.append(f"not in {len(broken)} of {len(values)} runs")
     if len(counted) < len(meant):
-        notes.append(f"{len(meant) - len(counted)} runs left out ({_standings([run for run in meant if not run.counted])})")
+        notes.append(
+            f"{len(meant) - len(counted)} runs left out ({_standings([run for run in meant if not run.counted])})"
+        )
     suspect = sum(run.verdict == "suspect" for run in counted)
     if suspect:
         notes.append(f"{suspect} of the runs are suspect")
@@ -134,7 +141,7 @@ def check_all(data: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> tuple[F
 
 
 def _matches(run: Run, where: Mapping[str, Any]) -> bool:
-    return run.status != "unreadable" and all(
+    return run.status not in ("unreadable", "missing") and all(
         run.params.get(name) == value or show(run.params.get(name)) == show(value) for name, value in where.items()
     )
 

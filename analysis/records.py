@@ -71,7 +71,8 @@ def _open(path: Path) -> Any:
     if version != SCHEMA_VERSION:
         file.close()
         raise RecordsError(
-            f"{path}: records of schema {version!r}, this program reads {SCHEMA_VERSION!r}; collect the run again from raw/"
+            f"{path}: records of schema {version!r}, this program reads {SCHEMA_VERSION!r}; "
+            "collect the run again from raw/"
         )
     return file
 

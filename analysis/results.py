@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from analysis.errors import ResultsError
+from testbed.quantities import BYTE_UNITS, RATE_UNITS, TIME_UNITS_NS
 
 FORMAT = 1
+FAILED = ".failed-"  # testbed.results names the folders of failed attempts <run>.failed-<n>
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class Run:
-    """One run folder. A folder without a readable run.json is a run of status "unreadable" that says why."""
+    """One run folder. A folder without a readable run.json is a run of status "unreadable" that says why.
+
+    status: "complete", "failed", "unreadable", or "missing" where a run of the sweep has no folder yet
+    """
 
     experiment: str
     run: str
@@ -60,9 +66,13 @@ def parse_run(text: str, path: Path) -> Run:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise ResultsError(f"{path / 'run.json'}: not JSON ({error}); delete the folder and run the experiment again") from error
+        raise ResultsError(
+            f"{path / 'run.json'}: not JSON ({error}); delete the folder and run the experiment again"
+        ) from error
     if not isinstance(data, dict):
-        raise ResultsError(f"{path / 'run.json'}: holds {type(data).__name__}, not an object; delete the folder and run again")
+        raise ResultsError(
+            f"{path / 'run.json'}: holds {type(data).__name__}, not an object; delete the folder and run again"
+        )
     if data.get("format") != FORMAT:
         raise ResultsError(
             f"{path / 'run.json'}: result format {data.get('format')!r}, this program reads {FORMAT}; "
@@ -76,13 +86,13 @@ def parse_run(text: str, path: Path) -> Run:
     )
     return Run(
         experiment=str(data.get("experiment") or path.parent.name),
-        run=str(data.get("run") or path.name),
+        run=str(data.get("run") or path.name.partition(FAILED)[0]),
         path=path,
         seed=data.get("seed"),
         params=_mapping(data.get("params")),
         host=str(data.get("host") or ""),
         status=str(data.get("status") or "unreadable"),
-        error=str(data.get("error") or ""),
+        error=_error(data.get("error")),
         verdict=str(verdict.get("value") or ""),
         reasons=reasons,
         metrics=_mapping(data.get("metrics")),
@@ -102,18 +112,48 @@ def load_run(path: Path) -> Run:
         error = f"run.json cannot be read: {problem}"
     except ResultsError as problem:
         error = str(problem)
-    return Run(experiment=path.parent.name, run=path.name, path=path, error=error)
+    return Run(experiment=path.parent.name, run=path.name.partition(FAILED)[0], path=path, error=error)
 
 
-def load_experiment(folder: Path) -> tuple[Run, ...]:
-    """Every run of results/<experiment>, ordered as the sweep and then by seed; hidden and half-written names are left out."""
+def load_experiment(folder: Path, names: Sequence[str] | None = None) -> tuple[Run, ...]:
+    """The runs of results/<experiment>: each once, as its complete folder or else as its last failed attempt.
+
+    names: the runs that belong to the experiment and their order (those of the experiment file's sweep); one
+    without a folder is told as missing. By default every run of the folder, ordered by parameters and seed.
+    """
+    found: dict[str, Run] = {}
+    for run in _load_all(folder):
+        if run.run not in found or run.path.name == run.run or not _is_whole(found[run.run]):
+            found[run.run] = run
+    if names is None:
+        return tuple(sorted(found.values(), key=_order))
+    missing = {name: Run(folder.name, name, folder / name, status="missing", error="not run yet") for name in names}
+    return tuple(found.get(name, missing[name]) for name in names)
+
+
+def earlier_attempts(folder: Path) -> tuple[Run, ...]:
+    """Failed attempts at runs that were tried again since."""
+    current = {run.path for run in load_experiment(folder)}
+    return tuple(run for run in _load_all(folder) if run.path not in current)
+
+
+def _load_all(folder: Path) -> list[Run]:
     if not folder.is_dir():
         raise ResultsError(f"{folder}: no such folder; run the experiment first (./warpbed run)")
-    runs = [load_run(path) for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
-    return tuple(sorted(runs, key=_order))
+    paths = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    return [load_run(path) for path in sorted(paths, key=_attempt)]
 
 
-def parameters(runs: tuple[Run, ...]) -> tuple[str, ...]:
+def _attempt(path: Path) -> tuple[str, int]:
+    name, _, number = path.name.partition(FAILED)
+    return name, int(number) if number.isdigit() else 0
+
+
+def _is_whole(run: Run) -> bool:
+    return FAILED not in run.path.name and run.status != "unreadable"
+
+
+def parameters(runs: Sequence[Run]) -> tuple[str, ...]:
     """Names of the sweep's parameters, in the order in which the runs give them."""
     names: dict[str, None] = {}
     for run in runs:
@@ -134,33 +174,35 @@ def show(value: Any) -> str:
 
 def quantity(value: Any) -> float | None:
     """The number in a parameter's value ("50p", "48ms", "10mbit", 0.02), in base units; None for a word."""
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return float(value)
-    text = str(value).strip()
-    cut = len(text)
-    while cut and not (text[cut - 1].isdigit() or text[cut - 1] == "."):
-        cut -= 1
-    unit = text[cut:].strip()
-    if unit not in UNITS:
-        return None
-    try:
-        return float(text[:cut]) * UNITS[unit]
-    except ValueError:
-        return None
+    match = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
+    return float(match[1]) * UNITS[match[2]] if match and match[2] in UNITS else None
 
 
-# Units as experiment files write them, to base units: seconds, bit/s, bytes, packets, ratio.
+_QUANTITY = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)")
 UNITS: Mapping[str, float] = {
-    "": 1.0, "p": 1.0, "%": 0.01, "B": 1.0, "KB": 1e3, "KiB": 1024.0, "MB": 1e6, "MiB": 2.0**20, "GB": 1e9, "GiB": 2.0**30,
-    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0,
-    "bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9,
-}  # fmt: skip
+    "": 1.0,
+    "p": 1.0,
+    "%": 0.01,
+    **BYTE_UNITS,
+    **RATE_UNITS,
+    **{unit: size_ns / 1e9 for unit, size_ns in TIME_UNITS_NS.items()},
+}
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _error(value: Any) -> str:
+    """A failure as one text: the runner writes {stage, subject, detail}."""
+    if isinstance(value, dict):
+        head = " ".join(str(value[name]) for name in ("stage", "subject") if value.get(name))
+        return ": ".join(part for part in (head, str(value.get("detail") or "")) if part)
+    return str(value or "")
 
 
 def _order(run: Run) -> tuple[Any, ...]:
@@ -168,4 +210,4 @@ def _order(run: Run) -> tuple[Any, ...]:
     for value in run.params.values():
         number = quantity(value)
         keys.append((0, number, "") if number is not None else (1, 0.0, show(value)))
-    return (not run.complete and not run.params, tuple(keys), run.seed if isinstance(run.seed, int) else -1, run.run)
+    return (not run.params, tuple(keys), run.seed if isinstance(run.seed, int) else -1, run.run)

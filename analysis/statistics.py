@@ -69,10 +69,10 @@ def is_number(value: Any) -> bool:
 
 def cells(runs: Sequence[Run]) -> tuple[Cell, ...]:
     """The runs by parameters, in the order in which they come. Runs without readable parameters belong to none."""
-    names = parameters(tuple(runs))
+    names = parameters(runs)
     found: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        if run.status != "unreadable":
+        if run.status not in ("unreadable", "missing"):
             found.setdefault(tuple(show(run.params.get(name)) for name in names), []).append(run)
     return tuple(Cell(members[0].params, tuple(members)) for members in found.values())
 
@@ -89,9 +89,7 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
     random = np.random.default_rng(BOOTSTRAP_SEED)  # the same values give the same interval
     means = random.choice(sample, (RESAMPLES, sample.size)).mean(axis=1)
     low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])
-    return Estimate(
-        int(sample.size), mean, Interval(mean - half, mean + half), Interval(float(low), float(high))
-    )
+    return Estimate(int(sample.size), mean, Interval(mean - half, mean + half), Interval(float(low), float(high)))
 
 
 def paired(a: Cell, b: Cell, metric: str) -> Paired | None:
@@ -113,10 +111,9 @@ def t_cdf(t: float, degrees: int) -> float:
     for k in range(3 if odd else 2, degrees - 1, 2):
         term *= cos * cos * ((k - 1) / k)
         total += term
-    if odd:
-        within = 2 / math.pi * (theta + (sin * total if degrees > 1 else 0.0))
-    else:
-        within = sin * total
+    if degrees == 1:
+        total = 0.0
+    within = 2 / math.pi * (theta + sin * total) if odd else sin * total
     return (1 + within) / 2
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of an experiment's runs for a terminal, and the same as JSON and CSV.
 
-    python -m analysis.table RESULTS_DIR/EXPERIMENT [--format table|json|csv]
+python -m analysis.table RESULTS_DIR/EXPERIMENT [--format table|json|csv]
 """
 
 from __future__ import annotations
@@ -33,7 +33,14 @@ COLUMNS = (
     ("queue_drops", "drops"),
     ("rtt_mean_ms", "RTT ms"),
 )
-STANDING_COLOURS = {"valid": "32", "suspect": "33", "invalid": "31", "failed": "31", "unreadable": "31"}
+STANDING_COLOURS = {
+    "valid": "32",
+    "suspect": "33",
+    "invalid": "31",
+    "failed": "31",
+    "unreadable": "31",
+    "missing": "33",
+}
 UNKNOWN = "–"
 
 
@@ -54,9 +61,12 @@ def render(runs: Sequence[Run], style: Style) -> str:
     """One line per run, at most `style.width` wide, and below it what went wrong."""
     if not runs:
         return "no runs\n"
-    names = parameters(tuple(runs))
+    names = parameters(runs)
     header = [*names, "seed", "verdict", *(label for _, label in COLUMNS)]
-    lines = [[*_parameters(run, names), run.standing, *(number(run.metrics.get(name)) for name, _ in COLUMNS)] for run in runs]
+    lines = [
+        [*_parameters(run, names), run.standing, *(number(run.metrics.get(name)) for name, _ in COLUMNS)]
+        for run in runs
+    ]
     fixed = len(names) + 2  # parameters, seed and verdict are what a line is about; metrics may give way
     keep = len(header)
     widths = [max(len(row[index]) for row in [header, *lines]) for index in range(len(header))]
@@ -71,7 +81,9 @@ def render(runs: Sequence[Run], style: Style) -> str:
         colour = STANDING_COLOURS.get(run.standing)
         if style.colour and colour:
             at = sum(widths[: fixed - 1]) + 2 * (fixed - 1)
-            text = f"{text[:at]}\033[{colour}m{text[at : at + widths[fixed - 1]]}\033[0m{text[at + widths[fixed - 1] :]}"
+            text = (
+                f"{text[:at]}\033[{colour}m{text[at : at + widths[fixed - 1]]}\033[0m{text[at + widths[fixed - 1] :]}"
+            )
         out.append(text)
     left_out = [name for name, _ in COLUMNS][keep - fixed :]
     if left_out:
@@ -107,7 +119,7 @@ def as_json(runs: Sequence[Run]) -> str:
 
 def as_csv(runs: Sequence[Run]) -> str:
     """One row per run and one column per metric that is a single number; parameters as `param.<name>`."""
-    names = parameters(tuple(runs))
+    names = parameters(runs)
     scalars = [metric.name for metric in REGISTRY.values() if not metric.keyed]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -123,14 +135,23 @@ def number(value: Any) -> str:
     """Four significant digits, whole numbers whole."""
     if not is_number(value):
         return UNKNOWN
+    if value == 0:
+        return "0"
     if isinstance(value, int) or abs(value) >= 1e3:
         return f"{value:.0f}"
-    return f"{value:#.4g}" if abs(value) >= 1e-3 or value == 0 else f"{value:.1e}"
+    return f"{value:#.4g}" if abs(value) >= 1e-3 else f"{value:.1e}"
+
+
+def spread(value: float) -> str:
+    """Two significant digits: more would say that the spread itself is known that well."""
+    if value < 1e-12:  # rounding of equal values
+        return "0"
+    return f"{value:.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _parameters(run: Run, names: Sequence[str]) -> list[str]:
     params: Mapping[str, Any] = run.params
-    if run.status == "unreadable" and names:
+    if not run.params and names:
         return [_clean(run.run), *("" for _ in names[1:]), ""]
     return [*(_clean(show(params.get(name))) for name in names), "" if run.seed is None else str(run.seed)]
 

@@ -49,7 +49,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        return f"cca={self.cca},buffer={self.buffer_packets}p,seed={self.seed}"
+        return f"{self.cca}-{self.buffer_packets}p-s{self.seed}-{self.flows:08x}"
 
 
 def quickstart_cases() -> tuple[Case, ...]:
@@ -70,7 +70,13 @@ def make_results(
     """Write results/<experiment> under `root` and return that folder."""
     folder = root / experiment
     for case in quickstart_cases() if cases is None else cases:
-        _make_run(folder / case.name, case, experiment, duration_s, spec or {})
+        _make_run(
+            folder / (case.name + (".failed-1" if case.kind == "failed" else "")),
+            case,
+            experiment,
+            duration_s,
+            spec or {},
+        )
     return folder
 
 
@@ -138,13 +144,10 @@ def _make_run(path: Path, case: Case, experiment: str, duration_s: float, spec: 
         "params": {"cca": case.cca, "buffer": f"{case.buffer_packets}p", **case.params},
         "host": "virtual",
         "status": "failed" if failed else "complete",
-        "error": "flow f1: iperf3 client ended with code 1: unable to connect to server" if failed else None,
-        "verdict": {
-            "value": "invalid" if failed else case.verdict,
-            "reasons": [{"rule": "completed", "severity": "invalid", "message": "the run failed"}]
-            if failed
-            else list(case.reasons),
-        },
+        "error": {"stage": "flow", "subject": "f1", "detail": "iperf3 ended with 1: unable to connect"}
+        if failed
+        else None,
+        "verdict": None if failed else {"value": case.verdict, "reasons": list(case.reasons)},
         "metrics": found,
         "spec": {**_spec(case, experiment, duration_s), **spec},
         "environment": _environment(case),
@@ -159,16 +162,27 @@ def _spec(case: Case, experiment: str, duration_s: float) -> dict[str, Any]:
         "title": "Does Medley hold the link with a short queue?",
         "question": "On the 50 Mbit/s, 100 ms path of Ho 2008 figure 5.1: how do Reno, CUBIC and Medley fill the link, "
         "and what queue do they leave, with a small and a large buffer?",
-        "topology": {"name": "dumbbell", "params": {"rate": "50mbit", "delay": "48ms", "buffer": f"{case.buffer_packets}p"}},
-        "duration_s": duration_s,
-        "flows": [{"name": f"f{n + 1}", "cca": case.cca, "src": f"s{n + 1}", "dst": f"d{n + 1}"} for n in range(case.flows)],
+        "topology": {
+            "name": "dumbbell",
+            "params": {"rate": "50mbit", "delay": "48ms", "buffer": f"{case.buffer_packets}p"},
+        },
+        "duration": f"{duration_s:g}s",
+        "flows": [
+            {"name": f"f{n}", "cca": {"name": case.cca, "params": {}}, "from": f"s{n}", "to": f"d{n}"}
+            for n in range(1, case.flows + 1)
+        ],
         "expectations": [
             {"metric": "utilization", "where": {"cca": "medley"}, "min": 0.9, "source": "Ho 2008 figure 5.2"},
             {"metric": "queue_max_packets", "where": {"cca": "medley"}, "max": 12, "source": "Ho 2008 figure 5.3"},
-            {"metric": "queue_mean_packets", "where": {"cca": "cubic", "buffer": "250p"}, "max": 12, "source": "none: shows a claim that does not hold"},
-            {"metric": "completion_s", "where": {"cca": "reno"}, "max": 60, "source": "none: flows have no size here"},
+            {
+                "metric": "queue_mean_packets",
+                "where": {"cca": "cubic", "buffer": "250p"},
+                "max": 12,
+                "source": "none: it does not hold",
+            },
+            {"metric": "completion_s", "where": {"cca": "reno"}, "max": 60, "source": "none: no flow has a size"},
         ],
-    }  # fmt: skip
+    }
 
 
 def _environment(case: Case) -> dict[str, Any]:
@@ -178,13 +192,23 @@ def _environment(case: Case) -> dict[str, Any]:
         nodes += [{"name": f"s{number}", "kind": "host"}, {"name": f"d{number}", "kind": "host"}]
         access: dict[str, Any] = {"rate_bps": 1e9, "delay_s": 0.001, "buffer": None}
         links += [{"a": f"s{number}", "b": "r1", **access}, {"a": "r2", "b": f"d{number}", **access}]
-    links.append({"a": "r1", "b": "r2", "rate_bps": RATE_BPS, "delay_s": 0.048, "buffer": f"{case.buffer_packets}p"})
+    links.append(
+        {
+            "a": "r1",
+            "b": "r2",
+            "rate_bps": RATE_BPS,
+            "delay_s": 0.048,
+            "buffer": f"{case.buffer_packets} packets",
+            "loss": 0.0,
+        }
+    )
     return {
         "kernel": {"release": "6.1.0-warpbed", "key": "3f9c1c0a77d2", "hz": 1000},
         "modules": {"tcp_medley": {"srcversion": "8E0D2C4A91"}} if case.cca == "medley" else {},
         "sysctls": {"net.ipv4.tcp_no_metrics_save": 1, "net.ipv4.tcp_congestion_control": case.cca},
         "tools": {"iperf3": "3.12", "tcpdump": "4.99.3", "mininet": "2.3.0"},
-        "cpu": "example processor",
+        "host_cpu": "example processor",
+        "bottleneck": {"node": "r1", "interface": "r1-eth1"},
         "topology": {"nodes": nodes, "links": links},
     }
 
@@ -211,27 +235,62 @@ def _write_records(folder: Path, case: Case, rounds: Rounds, duration_s: float) 
         threshold = rounds.ssthresh[np.clip(np.searchsorted(rounds.t_s, at_s, side="right") - 1, 0, None)] * weight
         acked = np.arange(1, at_s.size + 1) * PAYLOAD_BYTES
         intervals.append(_interval_rows(name, steps_s, packets, lost, rounds, weight))
-        sockets.append({"t_s": at_s, "flow": name, "cwnd_packets": cwnd, "ssthresh_packets": threshold,
-                        "srtt_us": rtt_s * 1e6, "snd_wnd_bytes": np.full(at_s.size, 16e6),
-                        "in_flight_bytes": cwnd * PAYLOAD_BYTES, "snd_nxt": acked + cwnd * PAYLOAD_BYTES, "snd_una": acked})  # fmt: skip
-        acks.append({"t_s": at_s, "flow": name, "ack": acked, "rtt_us": rtt_s * 1e6,
-                     "sacked_bytes": np.zeros(at_s.size), "duplicate": np.zeros(at_s.size, dtype=bool)})  # fmt: skip
+        sockets.append(
+            {
+                "t_s": at_s,
+                "flow": name,
+                "cwnd_packets": cwnd,
+                "ssthresh_packets": threshold,
+                "srtt_us": rtt_s * 1e6,
+                "snd_wnd_bytes": np.full(at_s.size, 16e6),
+                "in_flight_bytes": cwnd * PAYLOAD_BYTES,
+                "snd_nxt": acked + cwnd * PAYLOAD_BYTES,
+                "snd_una": acked,
+            }
+        )
+        acks.append(
+            {
+                "t_s": at_s,
+                "flow": name,
+                "ack": acked,
+                "rtt_us": rtt_s * 1e6,
+                "sacked_bytes": np.zeros(at_s.size),
+                "duplicate": np.zeros(at_s.size, dtype=bool),
+            }
+        )
         goodput = float(packets.sum() * PAYLOAD_BYTES * 8 / duration_s / 1e6)
         sent = float((packets + lost).sum())
         row = {
-            "flow": name, "cca": case.cca, "src": f"s{number}", "dst": f"d{number}",
-            "src_addr": f"192.0.2.{number}", "src_port": 40000 + number, "dst_addr": f"198.51.100.{number}", "dst_port": 5201,
-            "start_s": float(rounds.t_s[0]), "end_s": duration_s, "packets": int(sent), "payload_bytes": int(sent * PAYLOAD_BYTES),
-            "wire_bytes": int(sent * WIRE_BYTES), "retransmitted_packets": int(lost.sum()),
-            "retransmitted_bytes": int(lost.sum() * PAYLOAD_BYTES), "delivered_bytes": int(packets.sum() * PAYLOAD_BYTES),
-            "throughput_mbps": sent * WIRE_BYTES * 8 / duration_s / 1e6, "goodput_mbps": goodput,
-            "rtt_min_ms": float(rtt_s.min() * 1e3), "rtt_mean_ms": float(rtt_s.mean() * 1e3),
-            "rtt_p95_ms": float(np.percentile(rtt_s, 95) * 1e3), "completion_s": None,
-        }  # fmt: skip
+            "flow": name,
+            "cca": case.cca,
+            "src": f"s{number}",
+            "dst": f"d{number}",
+            "src_addr": f"192.0.2.{number}",
+            "src_port": 40000 + number,
+            "dst_addr": f"198.51.100.{number}",
+            "dst_port": 5201,
+            "start_s": float(rounds.t_s[0]),
+            "end_s": duration_s,
+            "packets": int(sent),
+            "payload_bytes": int(sent * PAYLOAD_BYTES),
+            "wire_bytes": int(sent * WIRE_BYTES),
+            "retransmitted_packets": int(lost.sum()),
+            "retransmitted_bytes": int(lost.sum() * PAYLOAD_BYTES),
+            "delivered_bytes": int(packets.sum() * PAYLOAD_BYTES),
+            "throughput_mbps": sent * WIRE_BYTES * 8 / duration_s / 1e6,
+            "goodput_mbps": goodput,
+            "rtt_min_ms": float(rtt_s.min() * 1e3),
+            "rtt_mean_ms": float(rtt_s.mean() * 1e3),
+            "rtt_p95_ms": float(np.percentile(rtt_s, 95) * 1e3),
+            "completion_s": None,
+        }
         for key, value in row.items():
             flows.setdefault(key, []).append(value)
     table = pa.table(flows)
-    _write(folder / "flows.parquet", table.set_column(table.num_columns - 1, "completion_s", table["completion_s"].cast(pa.float64())))
+    _write(
+        folder / "flows.parquet",
+        table.set_column(table.num_columns - 1, "completion_s", table["completion_s"].cast(pa.float64())),
+    )
     for file, parts in (("intervals", intervals), ("sockets", sockets), ("acks", acks)):
         _write(folder / f"{file}.parquet", pa.concat_tables([_table(part) for part in parts]))
 
@@ -242,12 +301,18 @@ def _interval_rows(
     width_s = np.diff(steps_s)
     sent = packets + lost
     return {
-        "t_s": steps_s[:-1], "flow": name, "width_s": width_s, "packets": sent, "wire_bytes": sent * WIRE_BYTES,
-        "payload_bytes": sent * PAYLOAD_BYTES, "retransmitted_bytes": lost * PAYLOAD_BYTES,
-        "delivered_bytes": packets * PAYLOAD_BYTES, "throughput_mbps": sent * WIRE_BYTES * 8 / width_s / 1e6,
+        "t_s": steps_s[:-1],
+        "flow": name,
+        "width_s": width_s,
+        "packets": sent,
+        "wire_bytes": sent * WIRE_BYTES,
+        "payload_bytes": sent * PAYLOAD_BYTES,
+        "retransmitted_bytes": lost * PAYLOAD_BYTES,
+        "delivered_bytes": packets * PAYLOAD_BYTES,
+        "throughput_mbps": sent * WIRE_BYTES * 8 / width_s / 1e6,
         "goodput_mbps": packets * PAYLOAD_BYTES * 8 / width_s / 1e6,
         "in_flight_bytes": np.interp(steps_s[1:], rounds.t_s, rounds.cwnd * weight) * PAYLOAD_BYTES,
-    }  # fmt: skip
+    }
 
 
 def _write_queue(
@@ -257,19 +322,43 @@ def _write_queue(
     backlog = np.floor(np.interp(t_s, rounds.t_s, rounds.queue))
     sent = np.floor(np.interp(t_s, edges_s, delivered))
     bottleneck = {
-        "t_s": t_s, "node": "r1", "interface": "r1-eth1", "qdisc": "pfifo", "backlog_packets": backlog,
-        "backlog_bytes": backlog * WIRE_BYTES, "sent_packets": sent, "sent_bytes": sent * WIRE_BYTES,
-        "drops": np.floor(np.interp(t_s, edges_s, dropped)), "marks": np.zeros(t_s.size),
-    }  # fmt: skip
+        "t_s": t_s,
+        "node": "r1",
+        "interface": "r1-eth1",
+        "qdisc": "pfifo",
+        "backlog_packets": backlog,
+        "backlog_bytes": backlog * WIRE_BYTES,
+        "sent_packets": sent,
+        "sent_bytes": sent * WIRE_BYTES,
+        "drops": np.floor(np.interp(t_s, edges_s, dropped)),
+        "marks": np.zeros(t_s.size),
+    }
     other = {**bottleneck, "node": "r2", "interface": "r2-eth0", "backlog_packets": np.zeros(t_s.size)}
     _write(folder / "queues.parquet", pa.concat_tables([_table(bottleneck), _table(other)]))
 
 
 INTEGERS = {
-    "packets", "wire_bytes", "payload_bytes", "retransmitted_bytes", "delivered_bytes", "in_flight_bytes", "cwnd_packets",
-    "ssthresh_packets", "snd_wnd_bytes", "snd_nxt", "snd_una", "ack", "sacked_bytes", "backlog_packets", "backlog_bytes",
-    "sent_packets", "sent_bytes", "drops", "marks", "srtt_us",
-}  # fmt: skip
+    "packets",
+    "wire_bytes",
+    "payload_bytes",
+    "retransmitted_bytes",
+    "delivered_bytes",
+    "in_flight_bytes",
+    "cwnd_packets",
+    "ssthresh_packets",
+    "snd_wnd_bytes",
+    "snd_nxt",
+    "snd_una",
+    "ack",
+    "sacked_bytes",
+    "backlog_packets",
+    "backlog_bytes",
+    "sent_packets",
+    "sent_bytes",
+    "drops",
+    "marks",
+    "srtt_us",
+}
 
 
 def _table(columns: Mapping[str, Any]) -> Any:

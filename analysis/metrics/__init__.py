@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metrics of a run: `compute` for the runner, `REGISTRY` and `find` for whoever names metrics.
 
-    from analysis import metrics
-    metrics.compute(run_dir, {"duration_s": 60, "warmup_s": 0,
-                              "bottleneck": {"node": "r1", "interface": "r1-eth1", "rate_bps": 50e6}})
+from analysis import metrics
+metrics.compute(run_dir, {"duration_s": 60, "warmup_s": 0,
+                          "bottleneck": {"node": "r1", "interface": "r1-eth1", "rate_bps": 50e6}})
 """
 
 from __future__ import annotations

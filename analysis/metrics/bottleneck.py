@@ -19,9 +19,7 @@ def _covered(run: RunRecords) -> tuple[Columns, Window] | None:
         return None
     order = np.argsort(run.queue["t_s"], kind="stable")
     queue = {name: values[order] for name, values in run.queue.items()}
-    sampled = Window(
-        max(run.window.start_s, float(queue["t_s"][0])), min(run.window.end_s, float(queue["t_s"][-1]))
-    )
+    sampled = Window(max(run.window.start_s, float(queue["t_s"][0])), min(run.window.end_s, float(queue["t_s"][-1])))
     if sampled.length_s <= 0 or sampled.length_s < LEAST_COVERAGE * run.window.length_s:
         return None
     return queue, sampled

@@ -48,7 +48,9 @@ def jain_series(run: RunRecords, width_s: float = JAIN_WINDOW_S) -> list[float |
 
 @metric("jain_index", unit="1", label="Jain index", better="higher")
 def jain_index(run: RunRecords) -> float | None:
-    """Jain's fairness index of the flows' mean goodputs while all of them are there; a flow that moved nothing counts as 0.
+    """Jain's fairness index of the flows' mean goodputs while all of them are there.
+
+    A flow that moved nothing counts as 0.
 
     Source: Kato 2012 eqs 5.1-5.2, Ho 2008 tables 5.1-5.8; intervals.delivered_bytes.
     """

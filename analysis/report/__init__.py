@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One self-contained HTML file about an experiment: `python -m analysis.report RESULTS_DIR/EXPERIMENT`."""
+
+from analysis.report.build import build, write_report
+
+__all__ = ["build", "write_report"]

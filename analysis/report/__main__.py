@@ -1,32 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write an experiment's report.
 
-    python -m analysis.report RESULTS_DIR/EXPERIMENT [--output FILE]
+python -m analysis.report RESULTS_DIR/EXPERIMENT [--output FILE]
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from analysis.errors import AnalysisError
-from analysis.report.build import build
-
-
-def write_report(folder: Path, output: Path | None = None) -> Path:
-    """Write the report of results/<experiment> and return its path; it appears by rename, whole or not at all."""
-    target = output or folder / "report.html"
-    html = build(folder)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        aside.write_text(html, encoding="utf-8")
-        aside.replace(target)
-    finally:
-        aside.unlink(missing_ok=True)
-    return target
+from analysis.report import write_report
 
 
 def main() -> int:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +15,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from analysis.report import page
-from analysis.results import load_experiment
 
 HERE = Path(__file__).parent
 # In the order in which they are joined; each is one part of the page's behaviour.
 SCRIPTS = ("dom", "scale", "chart", "selection", "export", "timeline", "distribution", "sweep", "main")
 
 
-def build(folder: Path) -> str:
-    """The report of results/<experiment> as HTML."""
-    runs = load_experiment(folder)
+def build(folder: Path, names: Sequence[str] | None = None) -> str:
+    """The report of results/<experiment> as HTML; `names` as for `results.load_experiment`."""
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -33,7 +33,7 @@ def build(folder: Path) -> str:
     style = (HERE / "report.css").read_text(encoding="utf-8")
     parts = [(HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
-    view = page.view(folder, runs)
+    view = page.view(folder, names)
     return environment.get_template("template.html.j2").render(
         view=view,
         style=Markup(style),
@@ -42,6 +42,23 @@ def build(folder: Path) -> str:
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
+
+
+def write_report(folder: Path, output: Path | None = None, names: Sequence[str] | None = None) -> Path:
+    """Write the report of results/<experiment> and return its path; it appears by rename, whole or not at all.
+
+    names: the runs of the experiment file's sweep in their order; by default all that the folder holds
+    """
+    target = output or folder / "report.html"
+    html = build(folder, names)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        aside.write_text(html, encoding="utf-8")
+        aside.replace(target)
+    finally:
+        aside.unlink(missing_ok=True)
+    return target
 
 
 def embed(data: Any) -> str:

@@ -12,18 +12,16 @@ from typing import Any
 from markupsafe import Markup
 
 from analysis import expectations
-from analysis.errors import AnalysisError, ExpectationError
+from analysis.errors import ExpectationError
 from analysis.metrics import REGISTRY, Metric
-from analysis.report import series, topology
-from analysis.results import Run, parameters, show
+from analysis.report import topology
+from analysis.report.data import TABLE_METRICS, duration_s_of, figure_data
+from analysis.report.settings import Settings, settings_of
+from analysis.results import Run, earlier_attempts, load_experiment, parameters, show
 from analysis.statistics import Cell, cells, is_number
-from analysis.table import number, problems
+from analysis.table import number, problems, spread
 
-# The metrics of the tables, the most asked for first; the figures add the rest where runs have them.
-TABLE_METRICS = (
-    "utilization", "jain_index", "goodput_mbps", "queue_mean_packets", "queue_max_packets", "queue_drops", "rtt_mean_ms",
-)  # fmt: skip
-STANDINGS = ("valid", "suspect", "invalid", "failed", "unreadable", "no verdict")
+STANDINGS = ("valid", "suspect", "invalid", "failed", "unreadable", "no verdict", "missing")
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,12 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Topology:
-    """One drawing with the runs' parameters that it stands for."""
+class Drawing:
+    """A network of the sweep; links say all the values that they take in it."""
 
     caption: str
     svg: Markup | None
-    links: tuple[topology.Link, ...]
-    nodes: int
+    network: topology.Network
 
 
 @dataclass(frozen=True)
@@ -59,12 +56,13 @@ class View:
     standings: Mapping[str, int]
     claims: tuple[Claim, ...]
     outcomes: Mapping[str, int]
-    topologies: tuple[Topology, ...]
+    drawings: tuple[Drawing, ...]
     facts: tuple[tuple[str, str], ...]
     cells: tuple[Cell, ...]
     metrics: tuple[Metric, ...]
-    environment: tuple[tuple[str, str], ...]
-    differing: tuple[tuple[str, tuple[str, ...]], ...]
+    environment: tuple[Settings, ...]
+    earlier: tuple[Run, ...]
+    repeated: int
     commands: tuple[str, ...]
     spec: str
     data: Mapping[str, Any]
@@ -72,9 +70,8 @@ class View:
     # The template's helpers: how values are written is decided here, once.
     show = staticmethod(show)
     number = staticmethod(number)
+    spread = staticmethod(spread)
     problems = staticmethod(problems)
-    rate = staticmethod(topology.format_rate)
-    time = staticmethod(topology.format_time)
 
     @property
     def complete(self) -> int:
@@ -85,13 +82,13 @@ class View:
         return tuple(REGISTRY.values())
 
 
-def view(folder: Path, runs: tuple[Run, ...]) -> View:
-    readable = [run for run in runs if run.spec]
-    spec: Mapping[str, Any] = readable[0].spec if readable else {}
-    experiment = next((run.experiment for run in runs if run.status != "unreadable"), folder.name)
+def view(folder: Path, names: Sequence[str] | None = None) -> View:
+    """The page of results/<experiment>; `names` as for `load_experiment`."""
+    runs = load_experiment(folder, names)
+    spec: Mapping[str, Any] = next((run.spec for run in runs if run.spec), {})
+    experiment = next((run.experiment for run in runs if run.spec), folder.name)
     claims = tuple(_claims(spec, runs))
-    common, differing = _environment([run.environment for run in runs if run.environment])
-    counted = tuple(cell for cell in cells(runs))
+    groups = cells(runs)
     return View(
         title=str(spec.get("title") or experiment),
         experiment=experiment,
@@ -101,15 +98,16 @@ def view(folder: Path, runs: tuple[Run, ...]) -> View:
         standings={name: count for name in STANDINGS if (count := sum(run.standing == name for run in runs))},
         claims=claims,
         outcomes=_count(claim.outcome for claim in claims),
-        topologies=_topologies(runs),
+        drawings=_drawings(runs),
         facts=tuple(_facts(spec, runs)),
-        cells=counted,
+        cells=groups,
         metrics=tuple(REGISTRY[name] for name in TABLE_METRICS),
-        environment=common,
-        differing=differing,
-        commands=_commands(experiment, spec),
+        environment=settings_of([run.environment for run in runs if run.environment]),
+        earlier=earlier_attempts(folder) if names is None else (),
+        repeated=sum(len(cell.runs) - len({run.seed for run in cell.runs}) for cell in groups),
+        commands=_commands(experiment),
         spec=json.dumps(spec, indent=2, ensure_ascii=False, default=str) if spec else "",
-        data=_data(runs, counted),
+        data=figure_data(runs, groups),
     )
 
 
@@ -146,30 +144,35 @@ def _range(values: Sequence[Any]) -> str:
     return low if low == high else f"{low} … {high}"
 
 
-def _topologies(runs: Sequence[Run]) -> tuple[Topology, ...]:
-    """Each different network once, with the parameters of the runs that used it."""
-    found: dict[str, tuple[topology.Network, list[str], list[Run]]] = {}
+def _drawings(runs: Sequence[Run]) -> tuple[Drawing, ...]:
+    """Each different network once; those that differ in rates, delays or buffers only are one drawing."""
+    found: dict[str, list[tuple[topology.Network, list[str], Run]]] = {}
     for run in runs:
         network = topology.parse(run.environment.get("topology"))
         if network is None:
             continue
         flows = run.spec.get("flows")
-        senders = [str(flow.get("src")) for flow in flows if isinstance(flow, dict)] if isinstance(flows, list) else []
+        flows = [flow for flow in flows if isinstance(flow, dict)] if isinstance(flows, list) else []
+        senders = [str(flow.get("from") or flow.get("src")) for flow in flows]
         senders = [name for name in senders if name in network.kinds]
-        key = json.dumps([run.environment["topology"], senders], sort_keys=True, default=str)
-        found.setdefault(key, (network, senders, []))[2].append(run)
-    names = parameters(tuple(runs))
+        key = json.dumps([network.kinds, [(link.a, link.b) for link in network.links], senders])
+        found.setdefault(key, []).append((network, senders, run))
     drawn = []
-    for network, senders, members in found.values():
-        fixed = [
-            f"{name} = {show(members[0].params.get(name))}"
-            for name in names
-            if len({show(run.params.get(name)) for run in members}) == 1
-            and len({show(run.params.get(name)) for run in runs if run.params}) > 1
-        ]
-        caption = ", ".join(fixed) if len(found) > 1 else ""
-        drawn.append(Topology(caption, topology.draw(network, senders), network.links, len(network.kinds)))
+    for members in found.values():
+        network = topology.merge([network for network, _, _ in members])
+        caption = _telling([run for _, _, run in members], runs) if len(found) > 1 else ""
+        drawn.append(Drawing(caption, topology.draw(network, members[0][1]), network))
     return tuple(drawn)
+
+
+def _telling(some: Sequence[Run], runs: Sequence[Run]) -> str:
+    """The parameters that these runs share and others of the experiment do not."""
+    parts = []
+    for name in parameters(runs):
+        values = {show(run.params.get(name)) for run in some}
+        if len(values) == 1 and len({show(run.params.get(name)) for run in runs if run.params}) > 1:
+            parts.append(f"{name} = {values.pop()}")
+    return ", ".join(parts)
 
 
 def _facts(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[tuple[str, str]]:
@@ -178,13 +181,13 @@ def _facts(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[tuple[str, str]
     named = spec.get("topology")
     if isinstance(named, dict) and named.get("name"):
         facts.append(("Topology", str(named["name"])))
-    for name in parameters(tuple(runs)):
+    for name in parameters(runs):
         values = dict.fromkeys(show(run.params[name]) for run in runs if name in run.params)
         facts.append((name, ", ".join(values)))
     seeds = sorted({run.seed for run in runs if isinstance(run.seed, int)})
     if seeds:
         facts.append(("Seeds", ", ".join(str(seed) for seed in seeds)))
-    duration_s = _duration_s(runs)
+    duration_s = duration_s_of(runs)
     if duration_s:
         facts.append(("Duration", f"{duration_s:g} s"))
     hosts = dict.fromkeys(run.host for run in runs if run.host)
@@ -192,99 +195,13 @@ def _facts(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[tuple[str, str]
         facts.append(("Host", ", ".join(hosts)))
     walls = [run.timing["wall_s"] for run in runs if is_number(run.timing.get("wall_s"))]
     if walls:
-        facts.append(("Wall time", f"{sum(walls):.0f} s for {len(walls)} runs"))
+        facts.append(("Wall time", f"{sum(walls):.0f} s over all runs"))
     return facts
 
 
-def _environment(
-    found: Sequence[Mapping[str, Any]],
-) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...]], ...]]:
-    """What all runs share, and what differs between them."""
-    flat = [_flatten({name: value for name, value in one.items() if name != "topology"}) for one in found]
-    names = dict.fromkeys(name for one in flat for name in one)
-    common, differing = [], []
-    for name in names:
-        values = tuple(dict.fromkeys(one.get(name, "–") for one in flat))
-        if len(values) == 1:
-            common.append((name, values[0]))
-        else:
-            differing.append((name, values))
-    return tuple(common), tuple(differing)
-
-
-def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
-    if isinstance(value, Mapping):
-        found: dict[str, str] = {}
-        for name, part in value.items():
-            found.update(_flatten(part, f"{prefix} › {name}" if prefix else str(name)))
-        return found
-    return {prefix: ", ".join(show(part) for part in value) if isinstance(value, list) else show(value)}
-
-
-def _commands(experiment: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
-    file = str(spec.get("file") or f"experiments/{experiment}.yml")
+def _commands(experiment: str) -> tuple[str, ...]:
+    file = f"experiments/{experiment}.yml"
     return (f"./warpbed run {file}", f"./warpbed metrics {file} --format json", f"./warpbed report {file}")
-
-
-def _duration_s(runs: Sequence[Run]) -> float:
-    """The longest of the runs: all figures share one time axis."""
-    found = [run.spec.get("duration_s") for run in runs] + [run.timing.get("virtual_s") for run in runs]
-    stated = [float(value) for value in found[: len(runs)] if is_number(value) and value > 0]
-    return max(stated or [float(value) for value in found if is_number(value) and value > 0], default=0.0)
-
-
-def _data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
-    """What the script draws."""
-    drawn = [run for run in runs if run.complete]
-    flows = sum(max(1, len(run.metrics.get("flows") or ())) for run in drawn)
-    buckets, duration_s = series.buckets_for(flows), _duration_s(runs)
-    names = parameters(tuple(runs))
-    entries = []
-    for index, run in enumerate(drawn):
-        entry: dict[str, Any] = {
-            "run": run.run,
-            "standing": run.standing,
-            "attributes": {**{name: show(run.params.get(name)) for name in names}, "seed": show(run.seed)},
-            "ccas": {str(flow.get("flow")): show(flow.get("cca")) for flow in run.metrics.get("flows") or ()},
-            "series": [],
-            "distributions": [],
-        }
-        if duration_s > 0:
-            try:
-                entry["series"] = series.run_series(run, buckets, duration_s)
-                entry["distributions"] = series.run_distributions(run)
-            except AnalysisError as error:
-                entry["problem"] = str(error)
-        entries.append(entry)
-    scalars = [metric for metric in REGISTRY.values() if not metric.keyed]
-    ordered = sorted(scalars, key=lambda metric: (metric.name not in TABLE_METRICS, TABLE_METRICS.index(metric.name) if metric.name in TABLE_METRICS else 0))
-    return {
-        "duration_s": duration_s,
-        "buckets": buckets,
-        "parameters": list(names),
-        "figures": [
-            {"name": figure.name, "title": figure.title, "unit": figure.unit, "zero": figure.from_zero,
-             "about": figure.about, "second": figure.second_label} for figure in series.FIGURES
-        ],
-        "quantiles": [round(float(value), 4) for value in series.QUANTILES],
-        "runs": entries,
-        "metrics": [
-            {"name": metric.name, "label": metric.label, "unit": "" if metric.unit == "1" else metric.unit,
-             "about": metric.description} for metric in ordered
-        ],
-        "cells": [
-            {"attributes": {name: show(cell.params.get(name)) for name in names},
-             "metrics": {metric.name: _estimate(cell, metric.name) for metric in ordered if cell.values(metric.name)}}
-            for cell in found
-        ],
-    }  # fmt: skip
-
-
-def _estimate(cell: Cell, metric: str) -> dict[str, Any]:
-    found = cell.estimate(metric)
-    assert found is not None  # the caller has seen values
-    interval = [found.t_interval.low, found.t_interval.high] if found.t_interval else None
-    return {"mean": found.mean, "interval": interval, "values": cell.values(metric)}
 
 
 def _count(names: Any) -> dict[str, int]:

@@ -17,7 +17,7 @@ from analysis import records
 from analysis.records import Floats, Key
 from analysis.results import Run
 
-# The whole report's series share this many values, so that a report with many flows stays openable (about 5 bytes each).
+# The whole report's series share this many values (about 5 bytes each), so that one of many flows still opens.
 VALUE_BUDGET = 800_000
 FEWEST_BUCKETS, MOST_BUCKETS = 120, 1200
 QUANTILES = np.linspace(0.0, 1.0, 201)
@@ -50,7 +50,8 @@ FIGURES = (
            about="Every unambiguous sample from the captured packets."),
     Figure("queue", "Queue at the bottleneck", "packets", "queues", "backlog_packets",
            about="Sampled backlog of the bottleneck's queue."),
-    Figure("in_flight", "In flight", "kB", "sockets", "in_flight_bytes", 1e-3, about="Bytes sent and not yet acknowledged."),
+    Figure("in_flight", "In flight", "kB", "sockets", "in_flight_bytes", 1e-3,
+           about="Bytes sent and not yet acknowledged."),
     Figure("sequence", "Sequence number", "MB", "sockets", "snd_una", 1e-6, about="Bytes acknowledged in order."),
 )  # fmt: skip
 

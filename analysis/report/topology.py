@@ -14,6 +14,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from testbed.quantities import format_rate, format_time
+
 MOST_NODES = 60  # more than this is a table, not a drawing
 STACK_FROM = 4  # this many equal hosts on one router are drawn as one
 COLUMN_PX, ROW_PX, NODE_W, NODE_H = 190, 66, 84, 34
@@ -21,16 +23,19 @@ COLUMN_PX, ROW_PX, NODE_W, NODE_H = 190, 66, 84, 34
 
 @dataclass(frozen=True)
 class Link:
+    """Texts with units; several values of a sweep stand beside each other. `rate_bps` is the lowest."""
+
     a: str
     b: str
     rate_bps: float | None
-    delay_s: float | None
+    rate: str
+    delay: str
     buffer: str
+    loss: str
 
     @property
     def label(self) -> str:
-        parts = [format_rate(self.rate_bps) if self.rate_bps else "", format_time(self.delay_s) if self.delay_s else ""]
-        return " · ".join(part for part in parts if part)
+        return " · ".join(part for part in (self.rate, self.delay, f"loss {self.loss}" if self.loss else "") if part)
 
 
 @dataclass(frozen=True)
@@ -55,25 +60,45 @@ def parse(topology: Any) -> Network | None:
         return None
     kinds = {str(node.get("name")): str(node.get("kind") or "host") for node in nodes if isinstance(node, dict)}
     links = tuple(
-        Link(str(row.get("a")), str(row.get("b")), _positive(row.get("rate_bps")), _positive(row.get("delay_s")), _buffer(row.get("buffer")))
+        _parse_link(row)
         for row in rows
         if isinstance(row, dict) and str(row.get("a")) in kinds and str(row.get("b")) in kinds
     )
     return Network(kinds, links)
 
 
-def format_rate(rate_bps: float) -> str:
-    for size, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
-        if rate_bps >= size:
-            return f"{rate_bps / size:g} {unit}"
-    return f"{rate_bps:g} bit/s"
+def _parse_link(row: Mapping[str, Any]) -> Link:
+    rate_bps, delay_s, loss = (_positive(row.get(name)) for name in ("rate_bps", "delay_s", "loss"))
+    return Link(
+        a=str(row.get("a")),
+        b=str(row.get("b")),
+        rate_bps=rate_bps,
+        rate=format_rate(rate_bps) if rate_bps else "",
+        delay=format_time(delay_s * 1e9) if delay_s else "",
+        buffer="" if row.get("buffer") is None else str(row["buffer"]),
+        loss=f"{loss * 100:g} %" if loss else "",
+    )
 
 
-def format_time(time_s: float) -> str:
-    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if time_s >= size:
-            return f"{time_s / size:g} {unit}"
-    return f"{time_s / 1e-9:g} ns"
+def merge(networks: Sequence[Network]) -> Network:
+    """Networks of the same nodes and links as one, each link with all the values that it takes."""
+    links = []
+    for same in zip(*(network.links for network in networks), strict=True):
+        rates = [link.rate_bps for link in same if link.rate_bps]
+        texts = {name: _values([getattr(link, name) for link in same]) for name in ("rate", "delay", "buffer", "loss")}
+        links.append(Link(same[0].a, same[0].b, min(rates, default=None), **texts))
+    return Network(networks[0].kinds, tuple(links))
+
+
+def _values(texts: Sequence[str]) -> str:
+    """Each different text once; more than three are first and last."""
+    different = list(dict.fromkeys(text or "none" for text in texts))
+    if different == ["none"]:
+        return ""
+    units = {text.partition(" ")[2] for text in different}
+    if len(units) == 1:  # 50 | 250 packets
+        different = [*(text.partition(" ")[0] for text in different[:-1]), different[-1]]
+    return " | ".join(different) if len(different) <= 3 else f"{different[0]} … {different[-1]}"
 
 
 def draw(network: Network, senders: Sequence[str]) -> Markup | None:
@@ -83,14 +108,19 @@ def draw(network: Network, senders: Sequence[str]) -> Markup | None:
     if len(shown) > MOST_NODES:
         return None
     places = _places(network, shown, senders)
-    width = (max(x for x, _ in places.values()) + 1) * COLUMN_PX
+    longest = max((len(text) for link in network.links for text in (link.label, f"buffer {link.buffer}")), default=0)
+    column_px = max(COLUMN_PX, NODE_W + 7 * longest)
+    width = (max(x for x, _ in places.values()) + 1) * column_px
     height = (max(y for _, y in places.values()) + 1) * ROW_PX + 10
-    centre = {name: (x * COLUMN_PX + COLUMN_PX / 2, y * ROW_PX + ROW_PX / 2 + 5) for name, (x, y) in places.items()}
+    centre = {name: (x * column_px + column_px / 2, y * ROW_PX + ROW_PX / 2 + 5) for name, (x, y) in places.items()}
     out = [
         Markup('<svg class="topology" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}">').format(
-            f"{width:g}", f"{height:g}", f"{width:g}", f"{height:g}",
+            f"{width:g}",
+            f"{height:g}",
+            f"{width:g}",
+            f"{height:g}",
             f"Network of {len(network.kinds)} nodes and {len(network.links)} links; the table below lists them",
-        )  # fmt: skip
+        )
     ]
     slowest = min((link.rate_bps for link in network.links if link.rate_bps), default=None)
     labelled: set[tuple[str, str]] = set()
@@ -110,7 +140,7 @@ def _stacks(network: Network, senders: Sequence[str]) -> dict[str, list[str]]:
     for link in network.links:
         for leaf, hub in ((link.a, link.b), (link.b, link.a)):
             if network.kinds[leaf] == "host" and len(around[leaf]) == 1:
-                key = (hub, leaf in senders, link.rate_bps, link.delay_s, link.buffer)
+                key = (hub, leaf in senders, link.label, link.buffer)
                 groups.setdefault(key, []).append(leaf)
     return {name: members for members in groups.values() if len(members) >= STACK_FROM for name in members}
 
@@ -158,7 +188,11 @@ def _distances(around: Mapping[str, Sequence[str]], root: str) -> dict[str, int]
 
 
 def _link(
-    link: Link, centre: Mapping[str, tuple[float, float]], slowest: bool, labelled: set[tuple[str, str]], network: Network
+    link: Link,
+    centre: Mapping[str, tuple[float, float]],
+    slowest: bool,
+    labelled: set[tuple[str, str]],
+    network: Network,
 ) -> Markup:
     (x1, y1), (x2, y2) = centre[link.a], centre[link.b]
     line = Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(
@@ -172,7 +206,9 @@ def _link(
     text = Markup('<text class="link-label" x="{}" y="{}">{}</text>').format(f"{x:g}", f"{y - 8:g}", link.label)
     buffer = Markup("")
     if link.buffer:
-        buffer = Markup('<text class="link-label" x="{}" y="{}">buffer {}</text>').format(f"{x:g}", f"{y + 17:g}", link.buffer)
+        buffer = Markup('<text class="link-label" x="{}" y="{}">buffer {}</text>').format(
+            f"{x:g}", f"{y + 17:g}", link.buffer
+        )
     return line + text + buffer
 
 
@@ -188,7 +224,12 @@ def _node(name: str, kind: str, stack: Sequence[str], at: tuple[float, float]) -
                 f"{left + shift:g}", f"{top - shift:g}", NODE_W, NODE_H
             )
     shape = Markup('<rect class="node {}" x="{}" y="{}" width="{}" height="{}" rx="{}"/>').format(
-        "host" if kind == "host" else "core", f"{left:g}", f"{top:g}", NODE_W, NODE_H, 3 if kind == "host" else NODE_H / 2
+        "host" if kind == "host" else "core",
+        f"{left:g}",
+        f"{top:g}",
+        NODE_W,
+        NODE_H,
+        3 if kind == "host" else NODE_H / 2,
     )
     label = title if len(title) <= 12 else title[:11] + "…"
     tip = Markup("<title>{}</title>").format(f"{title} ({kind})")
@@ -198,9 +239,3 @@ def _node(name: str, kind: str, stack: Sequence[str], at: tuple[float, float]) -
 
 def _positive(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
-
-
-def _buffer(value: Any) -> str:
-    if isinstance(value, dict):  # {"packets": 50} and the like
-        return ", ".join(f"{size} {unit}" for unit, size in value.items())
-    return "" if value is None else str(value)

@@ -3,7 +3,16 @@
 
 const MARGIN = { top: 26, right: 12, bottom: 40, left: 58 };
 const FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif";
+const PRINT_PX = 690; // A4 less margins
 let clipNumber = 0;
+
+// Width of one of a figure's panels, as the style sheet's grid will make it.
+function panelWidth(panels, least, gap, count) {
+  const room = printing ? PRINT_PX : Math.min(panels.clientWidth || 560, 1160);
+  const fitting = printing ? 2 : Math.max(1, Math.floor((room + gap) / (least + gap)));
+  const columns = Math.min(fitting, count);
+  return Math.max(280, (room - gap * (columns - 1)) / columns);
+}
 
 function frame({ width, height, title, x, y, xTicks, yTicks, xLabel, yLabel, label }) {
   const paint = theme();
@@ -37,7 +46,15 @@ function frame({ width, height, title, x, y, xTicks, yTicks, xLabel, yLabel, lab
   return { root, plot, right, bottom };
 }
 
-const numbered = (low, high, most) => ticks(low, high, most).map((value) => ({ value, text: format(value) }));
+// As many decimals as the step needs, so that neighbours never read the same.
+function numbered(low, high, most) {
+  const values = ticks(low, high, most);
+  const step = values.length > 1 ? values[1] - values[0] : 1;
+  const decimals = Math.min(8, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+  const exact = (value) => Math.abs(value * 10 ** decimals - Math.round(value * 10 ** decimals)) < 1e-6;
+  const digits = values.every(exact) ? decimals : decimals + 1;
+  return values.map((value) => ({ value, text: Math.abs(value) >= 1e5 || step < 1e-8 ? format(value) : String(+value.toFixed(digits)) }));
+}
 
 // A figure: heading, what it shows, export buttons, legend, panels in a grid.
 function figure(id, title, about, small) {

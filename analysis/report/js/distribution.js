@@ -11,7 +11,7 @@ function distribution(data, items, target) {
     const range = extent(mine.flatMap((item) => [item.x[0], item.x[item.x.length - 1]]), false);
     one.panels.replaceChildren(...groups.map((group) => {
       const inside = mine.filter((item) => group === null || item.attributes[panels] === group);
-      const width = Math.max(280, Math.min(one.panels.clientWidth || 560, 1160) / (one.panels.clientWidth > 920 && panels ? 2 : 1) - (panels ? 12 : 0));
+      const width = panelWidth(one.panels, 440, 24, groups.length);
       const height = 250;
       const x = linear(range[0], range[1], MARGIN.left, width - MARGIN.right);
       const y = linear(0, 1, height - MARGIN.bottom, MARGIN.top);

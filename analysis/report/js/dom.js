@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements and themes. Text goes in as text nodes only: titles and parameters are not to be trusted.
+// The data, elements and themes. Text goes in as text nodes only: titles and parameters are not to be trusted.
 
+const data = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
 
 function put(node, attributes, children) {

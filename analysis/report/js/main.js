@@ -1,38 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Start: read the data, draw, and draw again when the width, the theme or the medium changes.
 
-const data = JSON.parse(document.getElementById("data").textContent);
 const redraws = [];
 
 function itemsOf(key) {
   return data.runs.flatMap((run) => run[key].map((entry) => {
-    const attributes = { ...run.attributes };
     const ccas = Object.values(run.ccas);
+    const own = {};
     if (entry.flow !== null) {
-      attributes.flow = entry.flow;
-      if (run.ccas[entry.flow] !== undefined) attributes.algorithm = run.ccas[entry.flow];
+      own.flow = entry.flow;
+      if (run.ccas[entry.flow] !== undefined) own.algorithm = run.ccas[entry.flow];
     } else if (ccas.length && ccas.every((cca) => cca === ccas[0])) {
-      [attributes.algorithm] = ccas;
+      [own.algorithm] = ccas;
     }
-    return { ...entry, attributes, run: run.run };
+    return { ...entry, attributes: { ...own, ...run.attributes }, run: run.run }; // a parameter's name goes before ours
   }));
-}
-
-// In a readout, a line is named by what tells it from the others.
-function named(items) {
-  const telling = attributesOf(items).map((attribute) => attribute.name);
-  for (const item of items) item.short = telling.map((name) => item.attributes[name]).filter((value) => value !== undefined).join(" ") || item.run;
-  return items;
 }
 
 if (data.runs.length) {
   redraws.push(sweep(data, document.getElementById("sweep-controls"), document.getElementById("sweep-figure")));
-  const series = named(itemsOf("series"));
+  const series = itemsOf("series");
   const controls = document.getElementById("time-controls");
   const target = document.getElementById("time-figures");
   for (const run of data.runs) if (run.problem) target.append(html("p", { class: "notice" }, `${run.run}: ${run.problem}`));
   if (series.length) {
-    const drawDistribution = distribution(data, named(itemsOf("distributions")), document.getElementById("distribution-figure"));
+    const drawDistribution = distribution(data, itemsOf("distributions"), document.getElementById("distribution-figure"));
     redraws.push(timeline(data, series, controls, target, drawDistribution));
   } else {
     target.append(html("p", { class: "empty" }, "The complete runs hold no records to draw."));

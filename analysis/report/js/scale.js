@@ -36,13 +36,3 @@ function extent(values, fromZero) {
   const room = (high - low) * 0.06;
   return [fromZero && low === 0 ? 0 : low - room, high + room];
 }
-
-// The number in "50p", "48ms", "10mbit"; null for a word. Units differ only in factors that are applied here.
-const FACTORS = {
-  "": 1, p: 1, "%": 0.01, B: 1, KB: 1e3, KiB: 1024, MB: 1e6, MiB: 2 ** 20, GB: 1e9, GiB: 2 ** 30,
-  ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, bit: 1, kbit: 1e3, mbit: 1e6, gbit: 1e9,
-};
-function quantity(text) {
-  const match = /^(-?[0-9.]+(?:e-?[0-9]+)?)\s*([A-Za-z%]*)$/.exec(String(text).trim());
-  return match && Object.hasOwn(FACTORS, match[2]) && Number.isFinite(+match[1]) ? +match[1] * FACTORS[match[2]] : null;
-}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be told apart (parameters, flow, algorithm, seed) and which of it is shown, coloured and split into panels.
 
+// The number in "50p" or "48ms", in base units and as the data has it; null for a word.
+const quantity = (text) => (Object.hasOwn(data.numbers, text) ? data.numbers[text] : null);
+
 // Attributes with their values in order; those with one value for everything do not help to choose.
 function attributesOf(items) {
   const found = new Map();

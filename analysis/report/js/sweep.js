@@ -6,7 +6,7 @@ const FIRST_METRICS = 6;
 function sweep(data, controls, target) {
   const cells = data.cells.filter((cell) => Object.keys(cell.metrics).length);
   const attributes = attributesOf(cells);
-  const one = figure("fig-sweep", "Metric against parameter", "", true);
+  const one = figure("fig-sweep", "Metric against parameter", "Intervals that are wider than the frame are cut at it.", true);
   target.append(one.box);
   const names = attributes.map((attribute) => attribute.name);
   const valuesOf = (name) => attributes.find((attribute) => attribute.name === name)?.values || [];
@@ -44,9 +44,7 @@ function sweep(data, controls, target) {
   }
 
   function panel(metric, shown, places, groups) {
-    const room = one.panels.clientWidth || 360;
-    const columns = Math.max(1, Math.floor((room + 24) / 324));
-    const width = Math.max(280, (room - 24 * (columns - 1)) / columns);
+    const width = panelWidth(one.panels, 300, 24, withNumbers.length);
     const height = 240;
     const found = shown.map((cell) => ({ cell, value: cell.metrics[metric.name] })).filter(({ value }) => value);
     const low = Math.min(...found.flatMap(({ value }) => value.values));
@@ -54,7 +52,12 @@ function sweep(data, controls, target) {
     // An interval from two runs can be far wider than the data; beyond one span of the data it is cut at the frame.
     const reach = (high - low) || Math.abs(high) * 0.1 || 1;
     const ends = found.flatMap(({ value }) => [...value.values, ...(value.interval || []).map((end) => Math.min(high + reach * 0.5, Math.max(low - reach * 0.5, end)))]);
-    const range = extent(low >= 0 ? ends.map((end) => Math.max(0, end)) : ends, low >= 0);
+    // Points need no zero line: where all are far from it, it would flatten what differs.
+    const range = extent(low >= 0 ? ends.map((end) => Math.max(0, end)) : ends, low >= 0 && low < high / 2);
+    // Differences far below a percent are not worth a whole axis.
+    const least = Math.abs(high) * 0.02;
+    if (range[1] - range[0] < least) { const centre = (range[0] + range[1]) / 2; range[0] = centre - least / 2; range[1] = centre + least / 2; }
+    if (!metric.unit && high <= 1) range[1] = Math.min(range[1], 1.005);
     const y = linear(range[0], range[1], height - MARGIN.bottom, MARGIN.top);
     const x = linear(-0.5, places.length - 0.5, MARGIN.left, width - MARGIN.right);
     const { root, plot } = frame({

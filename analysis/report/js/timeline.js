@@ -70,17 +70,17 @@ function timeline(data, items, controls, target, afterDraw) {
       const range = extent(values, one.kind.zero);
       one.panels.replaceChildren(...groups.map((group) => {
         const inside = mine.filter((item) => group === null || item.attributes[state.panels] === undefined || item.attributes[state.panels] === group);
-        return panel(one, group, inside, range, style);
+        return panel(one, group, inside, range, style, groups.length);
       }));
     }
     showCursor();
     afterDraw({ shown: visible, style, entries, groups, panels: state.panels });
   }
 
-  function panel(one, group, inside, range, style) {
+  function panel(one, group, inside, range, style, count) {
     const box = html("div", { class: "panel", tabindex: 0, role: "group", "aria-label": `${one.kind.title}${group === null ? "" : `, ${state.panels} ${group}`}: ${inside.length} lines; arrow keys move the cursor` });
-    const width = Math.max(280, Math.min(one.panels.clientWidth || 560, 1160) / (one.panels.clientWidth > 920 && state.panels ? 2 : 1) - (state.panels ? 12 : 0));
-    const height = state.panels || width < 600 ? 250 : 300;
+    const width = panelWidth(one.panels, 440, 24, count);
+    const height = width < 600 ? 250 : 300;
     const x = linear(state.from, state.to, MARGIN.left, width - MARGIN.right);
     const y = linear(range[0], range[1], height - MARGIN.bottom, MARGIN.top);
     const { root, plot, right, bottom } = frame({
@@ -95,8 +95,8 @@ function timeline(data, items, controls, target, afterDraw) {
       if (item.lo2) plot.append(svg("path", { d: trace(item.lo2, item.hi2, x, y), fill: "none", stroke: colour, "stroke-width": 1.1, "stroke-dasharray": "5 4", opacity: dim * 0.8 }));
       const span = (state.to - state.from) / 6;
       for (let step = 0; step < 6; step += 1) {
-        const at = Math.floor((state.from + span * (step + 0.25 + 0.5 * ((index % 5) / 5))) / bucket_s);
-        const value = middle(item, at);
+        const at = near(item, Math.floor((state.from + span * (step + 0.25 + 0.5 * ((index % 5) / 5))) / bucket_s));
+        const value = at === null ? null : (item.lo[at] + (item.hi || item.lo)[at]) / 2;
         if (value !== null) plot.append(marker(shape, x((at + 0.5) * bucket_s), y(value), 3.6, colour, theme().paper));
       }
     });
@@ -113,7 +113,13 @@ function timeline(data, items, controls, target, afterDraw) {
     return box;
   }
 
-  const middle = (item, index) => (item.lo[index] === null || item.lo[index] === undefined ? null : item.hi ? (item.lo[index] + item.hi[index]) / 2 : item.lo[index]);
+  // The nearest bucket with a value: where samples are rarer than buckets, most are empty.
+  function near(item, index) {
+    for (let step = 0; step <= data.buckets / 40; step += 1) {
+      for (const candidate of [index - step, index + step]) if (Number.isFinite(item.lo[candidate] ?? NaN)) return candidate;
+    }
+    return null;
+  }
 
   function trace(lo, hi, x, y) {
     const parts = [];
@@ -155,7 +161,7 @@ function timeline(data, items, controls, target, afterDraw) {
       const [a, b] = [anchor, at(event)];
       anchor = null;
       put(brush, { width: 0 }, []);
-      if (Math.abs(a - b) > 6) zoom(x.invert(a), x.invert(b));
+      if (Math.abs(a - b) > 6) refocus(box, () => zoom(x.invert(a), x.invert(b)));
     });
     box.addEventListener("pointerleave", () => { if (anchor === null && document.activeElement !== box) moveCursor(null); });
     box.addEventListener("dblclick", () => zoom(0, data.duration_s));
@@ -212,15 +218,16 @@ function timeline(data, items, controls, target, afterDraw) {
       if (!live) continue;
       const index = Math.min(data.buckets - 1, Math.floor(state.cursor / bucket_s));
       readout.replaceChildren(html("div", {}, html("strong", {}, `${format(state.cursor)} s`), one.kind.unit),
-        ...inside.slice(0, 14).map((item) => html("div", {}, keyed(style(item)), html("span", {}, item.short), html("span", {}, spoken(item, index)))),
+        ...inside.slice(0, 14).map((item) => html("div", {}, keyed(style(item)), html("span", {}, told(item)), html("span", {}, spoken(item, near(item, index))))),
         inside.length > 14 ? html("div", {}, `and ${inside.length - 14} more`) : "");
       const share = pixel / width;
       readout.style.left = share > 0.5 ? "auto" : `${share * 100 + 2}%`;
       readout.style.right = share > 0.5 ? `${(1 - share) * 100 + 2}%` : "auto";
     }
   }
+  const told = (item) => useful.filter((name) => name !== state.panels).map((name) => item.attributes[name]).filter((value) => value !== undefined).join(" ") || item.run;
   const keyed = ({ colour, shape }) => svg("svg", { width: 12, height: 12, "aria-hidden": "true" }, marker(shape, 6, 6, 4, colour, "none"));
-  const spoken = (item, index) => (item.lo[index] === null || !item.hi || item.hi[index] === item.lo[index] ? format(item.lo[index]) : `${format(item.lo[index])}–${format(item.hi[index])}`);
+  const spoken = (item, index) => (index === null ? "–" : !item.hi || item.hi[index] === item.lo[index] ? format(item.lo[index]) : `${format(item.lo[index])}–${format(item.hi[index])}`);
 
   return draw;
 }
