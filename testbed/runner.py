@@ -129,14 +129,14 @@ class Runner:
         with self._lock:
             summary.done.append(job.run_id)
         self._report({
-            "event": "done", "run": job.run_id, "wall_s": round(outcome.wall_s, 2),
+            "event": "done", "run": job.run_id, "of_s": job.plan.duration_s, "wall_s": round(outcome.wall_s, 2),
             "speed": round(job.plan.duration_s / outcome.wall_s, 2),
         })
 
     def _failed(self, summary: Summary, job: Job, message: str) -> None:
         with self._lock:
             summary.failed[job.run_id] = message
-        self._report({"event": "failed", "run": job.run_id, "message": message})
+        self._report({"event": "failed", "run": job.run_id, "of_s": job.plan.duration_s, "message": message})
 
 
 def _start_janitor(base: Path) -> subprocess.Popen[bytes]:
