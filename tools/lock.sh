@@ -18,7 +18,7 @@ lock() {
     "$tmp/venv/bin/uv" pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --only-binary :all: \
         --generate-hashes --no-emit-index-url --no-emit-find-links --no-header "$@" >/dev/null
     out=$(basename "$3")
-    { printf '%s\n' '# SPDX-License-Identifier: Apache-2.0' '# Made by tools/lock.sh; edit the .in file instead.'
+    { printf '# %s\n' 'SPDX-License-Identifier:'' Apache-2.0' 'Made by tools/lock.sh; edit the .in file instead.'
       grep -v -e '^# SPDX' -e '^# Made by' "$out"; } >"$tmp/$out"
     cat "$tmp/$out" >"$out"
 }
