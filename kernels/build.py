@@ -24,7 +24,7 @@ from kernels.steps import Steps, end_with_caller
 KEPT_FOLDERS = ("include", "arch/um", "arch/x86", "scripts", "tools/include")
 KEPT_NAMES = re.compile(r".*\.h|Makefile.*|Kbuild.*|Kconfig.*|auto\.conf|kernel\.release|.*\.lds|.*\.mk|.*\.include")
 KEPT_FILES = ("Makefile", "Kbuild", "Kconfig", ".config", "Module.symvers")
-DROPPED_SUFFIXES = (".o", ".cmd", ".c", ".a")
+DROPPED_SUFFIXES = (".o", ".cmd", ".a")
 DROPPED_FOLDERS = {"dt-bindings", "dtc", "gdb", "coccinelle", "kconfig", "package", "selinux", "ksymoops", "tracing"}
 
 
