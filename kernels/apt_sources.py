@@ -57,7 +57,9 @@ def parse_list(text: str) -> list[Entry]:
         match = re.match(r"deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)((?:\s+[^#\s]+)*)\s*(?:#.*)?$", line.strip())
         if match:
             pairs = (option.partition("=")[::2] for option in (match[1] or "").split())
-            options = tuple((OPTIONS[name.lower()], value.replace(",", " ")) for name, value in pairs if name.lower() in OPTIONS)
+            options = tuple(
+                (OPTIONS[name.lower()], value.replace(",", " ")) for name, value in pairs if name.lower() in OPTIONS
+            )
             entries.append(Entry((match[2],), (match[3],), tuple(match[4].split()), options))
     return entries
 

@@ -28,7 +28,9 @@ DROPPED_SUFFIXES = (".o", ".cmd", ".a")
 DROPPED_FOLDERS = {"dt-bindings", "dtc", "gdb", "coccinelle", "kconfig", "package", "selinux", "ksymoops", "tracing"}
 
 
-def build(kernel: str, *, cache: Path, root: Path = ROOT, version: str | None = None, jobs: int | None = None) -> tuple[Path, bool]:
+def build(
+    kernel: str, *, cache: Path, root: Path = ROOT, version: str | None = None, jobs: int | None = None
+) -> tuple[Path, bool]:
     """The folder of the build for a kernel's name, and whether it had to be made."""
     inputs = inputs_of(kernel, cache=cache, root=root, version=version)
     if inputs is None:
@@ -58,10 +60,22 @@ def _build_base(inputs: Inputs, work: Path, steps: Steps, root: Path, jobs: int)
     _unpack(inputs.source, tree, steps)
     for name in inputs.patches:
         patch = root / "kernels/patches" / name
-        steps.run(f"applying {name}", "patch", "-p1", "--fuzz=0", "--forward", "--batch", "--no-backup-if-mismatch", cwd=tree, stdin=patch)
+        steps.run(
+            f"applying {name}",
+            "patch",
+            "-p1",
+            "--fuzz=0",
+            "--forward",
+            "--batch",
+            "--no-backup-if-mismatch",
+            cwd=tree,
+            stdin=patch,
+        )
     configs = root / "kernels/configs"
     make = ("make", "ARCH=um", f"-j{jobs}", "--output-sync=target", "--no-print-directory")
-    steps.run("configuring the kernel", *make, "allnoconfig", cwd=tree, env={"KCONFIG_ALLCONFIG": str(configs / "um.config")})
+    steps.run(
+        "configuring the kernel", *make, "allnoconfig", cwd=tree, env={"KCONFIG_ALLCONFIG": str(configs / "um.config")}
+    )
     _check_config(tree / ".config", configs / "um.required", inputs.source.series)
     steps.run("compiling the kernel", *make, "all", cwd=tree)
     steps.run("stripping the kernel", "strip", "-o", work / "linux", tree / "linux", cwd=tree)
@@ -73,12 +87,15 @@ def _build_base(inputs: Inputs, work: Path, steps: Steps, root: Path, jobs: int)
 def _unpack(source: Source, tree: Path, steps: Steps) -> None:
     """Put the source into `tree`; a user's own tree is copied and never changed."""
     untar = "tar -x --strip-components=1 --no-same-owner"
+    inner = f"./usr/src/linux-source-{source.series}.tar.xz"
     script = {
-        "deb": f'dpkg-deb --fsys-tarfile "$1" | tar -x -O ./usr/src/linux-source-{source.series}.tar.xz | xz -dc -T0 | {untar}',
+        "deb": f'dpkg-deb --fsys-tarfile "$1" | tar -x -O {inner} | xz -dc -T0 | {untar}',
         "tarball": f'{untar} -f "$1"',
         "tree": 'tar -C "$1" --exclude=./.git -c . | tar -x --no-same-owner',
     }[source.kind]
-    steps.run(f"unpacking {source.path.name}", "bash", "-euo", "pipefail", "-c", script, "unpack", source.path, cwd=tree)
+    steps.run(
+        f"unpacking {source.path.name}", "bash", "-euo", "pipefail", "-c", script, "unpack", source.path, cwd=tree
+    )
     if source.kind != "deb":
         # Left-overs of the user's own builds, perhaps for another architecture.
         steps.run("cleaning the copied source", "make", "ARCH=um", "mrproper", cwd=tree)
@@ -132,9 +149,22 @@ def _build_modules(inputs: Inputs, work: Path, steps: Steps, base: Path, root: P
             shutil.copy(root / "kernels/modules" / name, sources / name)
         # No path of this machine gets into a module.
         flags = f"KCFLAGS=-ffile-prefix-map={sources}/= -ffile-prefix-map={tree}/="
-        steps.run("compiling the modules", "make", "-C", tree, "ARCH=um", f"M={sources}", flags, "--no-print-directory", "modules", cwd=sources)
+        steps.run(
+            "compiling the modules",
+            "make",
+            "-C",
+            tree,
+            "ARCH=um",
+            f"M={sources}",
+            flags,
+            "--no-print-directory",
+            "modules",
+            cwd=sources,
+        )
         for module in sorted(sources.rglob("*.ko")):
-            steps.run(f"stripping {module.name}", "strip", "--strip-debug", "-o", modules / module.name, module, cwd=sources)
+            steps.run(
+                f"stripping {module.name}", "strip", "--strip-debug", "-o", modules / module.name, module, cwd=sources
+            )
         remove(sources)
     for name in ("linux", "config"):
         _link(base / name, work / name)
@@ -146,7 +176,12 @@ def _description(inputs: Inputs, work: Path, tree: Path) -> dict[str, object]:
     """What a run records about its kernel."""
     source = inputs.source
     modules = [
-        {"name": path.stem, "file": f"modules/{path.name}", "srcversion": _modinfo(path, "srcversion"), "sha256": sha256_of(path)}
+        {
+            "name": path.stem,
+            "file": f"modules/{path.name}",
+            "srcversion": _modinfo(path, "srcversion"),
+            "sha256": sha256_of(path),
+        }
         for path in sorted((work / "modules").glob("*.ko"))
     ]
     return {

@@ -45,7 +45,15 @@ class Inputs:
     def kernel_key(self) -> str:
         """What the kernel depends on."""
         return digest(
-            [RECIPE, self.source.sha256, list(self.patches.items()), self.config_sha256, self.required_sha256, self.compiler, self.linker]
+            [
+                RECIPE,
+                self.source.sha256,
+                list(self.patches.items()),
+                self.config_sha256,
+                self.required_sha256,
+                self.compiler,
+                self.linker,
+            ]
         )[:20]
 
     @property
@@ -118,7 +126,13 @@ def module_sources(folder: Path) -> dict[str, str]:
 
 def _first_line(program: str) -> str:
     try:
-        done = subprocess.run([program, "--version"], check=True, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"})
+        done = subprocess.run(
+            [program, "--version"],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+        )
     except FileNotFoundError:
         return f"no {program}"
     return done.stdout.partition("\n")[0]

@@ -111,7 +111,9 @@ def _machine_archive() -> tuple[Entry, str]:
     system = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', Path("/etc/os-release").read_text(), re.MULTILINE))
     release = system.get("VERSION_CODENAME", "")
     if system.get("ID") != "debian" or not release:
-        raise KernelError(f"this is {system.get('PRETTY_NAME', 'an unknown system')}; kernel sources are fetched on Debian only")
+        raise KernelError(
+            f"this is {system.get('PRETTY_NAME', 'an unknown system')}; kernel sources are fetched on Debian only"
+        )
     return debian_archive(read_entries(Path(places["list"]), Path(places["parts"])), release), release
 
 
@@ -138,7 +140,9 @@ def _why(words: str) -> str:
     lines = [line.removeprefix("E: ").removeprefix("W: ") for line in words.splitlines() if line[:2] in {"E:", "W:"}]
     reason = lines[0] if lines else words.strip() or "apt says nothing"
     if "NO_PUBKEY" in words or "Missing key" in words:
-        reason += "\n    This machine's keyring is older than that suite. As root: apt-get install debian-archive-keyring"
+        reason += (
+            "\n    This machine's keyring is older than that suite. As root: apt-get install debian-archive-keyring"
+        )
     return reason
 
 

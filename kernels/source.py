@@ -128,7 +128,9 @@ def _files_below(path: Path) -> list[str]:
 
 
 def _release(makefile: str, place: Path) -> str:
-    numbers = [re.search(rf"^{key}\s*=\s*(\d+)\s*$", makefile, re.MULTILINE) for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
+    numbers = [
+        re.search(rf"^{key}\s*=\s*(\d+)\s*$", makefile, re.MULTILINE) for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL")
+    ]
     if not all(numbers):
         raise UsageError(f"{place}: its Makefile names no VERSION, PATCHLEVEL and SUBLEVEL")
     return ".".join(match[1] for match in numbers if match)

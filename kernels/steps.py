@@ -38,7 +38,9 @@ class Steps:
     log: Path
     lock: int
 
-    def run(self, what: str, *command: str | Path, cwd: Path, stdin: Path | None = None, env: dict[str, str] | None = None) -> None:
+    def run(
+        self, what: str, *command: str | Path, cwd: Path, stdin: Path | None = None, env: dict[str, str] | None = None
+    ) -> None:
         """Run one step; `what` names it in an error."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("wb") as log, (stdin or Path(os.devnull)).open("rb") as standard_input:
