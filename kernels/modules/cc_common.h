@@ -77,6 +77,36 @@ static inline void cc_rtt_mean_reset(struct cc_rtt_mean *mean)
 	mean->samples = 0;
 }
 
+/*
+ * Slow start limited to max_ssthresh / 2 packets per round trip above
+ * max_ssthresh (RFC 3742); 0 is the ordinary one.  Returns how many of the
+ * acked packets are left once ssthresh is reached, as tcp_slow_start() does.
+ */
+static inline u32 cc_limited_slow_start(struct tcp_sock *tp, u32 acked,
+					u32 max_ssthresh)
+{
+	u32 cwnd = tcp_snd_cwnd(tp);
+
+	if (!max_ssthresh || cwnd <= max_ssthresh)
+		return tcp_slow_start(tp, acked);
+	/* cwnd += 1 / K per ACKed packet, K = int(cwnd / (max_ssthresh / 2)) */
+	tcp_cong_avoid_ai(tp, 2 * cwnd / max_ssthresh, acked);
+	return 0;
+}
+
+/*
+ * There is more to send and the receiver would take it, yet neither cwnd nor
+ * the application held the sender back at the last transmission: part of the
+ * window is still to be sent.
+ */
+static inline bool cc_window_unsent(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tcp_send_head(sk) && !tp->is_cwnd_limited &&
+	       !before(tcp_wnd_end(tp), tp->snd_nxt + tp->mss_cache);
+}
+
 /* Set cwnd within what the socket allows. */
 static inline void cc_set_cwnd(struct tcp_sock *tp, u32 cwnd, u32 floor)
 {

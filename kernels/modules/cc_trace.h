@@ -15,6 +15,7 @@
 
 #include <linux/tracepoint.h>
 #include <net/tcp.h>
+#include "cc_common.h"
 #include "cc_hooks.h"
 
 TRACE_EVENT(cc_hook,
@@ -52,7 +53,8 @@ TRACE_EVENT(cc_hook,
 		__entry->port = inet_sk(sk)->inet_num;
 		__entry->hook = hook;
 		__entry->state = inet_csk(sk)->icsk_ca_state;
-		__entry->limited = tcp_is_cwnd_limited(sk);
+		__entry->limited = tcp_is_cwnd_limited(sk) |
+				   cc_window_unsent(sk) << 1;
 	),
 
 	/* port hook now una nxt cwnd ssthresh count rtt in_flight delivered

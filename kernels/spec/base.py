@@ -27,6 +27,7 @@ class Ack:
     delivered: int
     in_flight: int
     limited: bool = True
+    unsent: bool = False  # part of the window is still to be sent
 
 
 class Specification:
@@ -40,7 +41,7 @@ class Specification:
     def on_start(self, delivered: int, in_flight: int) -> None:
         """The connection begins (SYN and handshake count as the stack counts them)."""
 
-    def on_sample(self, rtt_s: float | None, acked: int, now_s: float) -> None:
+    def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
         """An RTT sample (None: the ACK gave none), also during recovery; comes before on_ack() of the same ACK."""
 
     def on_ack(self, ack: Ack) -> None:
@@ -59,6 +60,41 @@ class Specification:
 
     def on_retransmission_lost(self) -> None:
         """A retransmitted packet was lost again."""
+
+
+class Reno(Specification):
+    """What most of the algorithms do outside their own rules (RFC 5681)."""
+
+    @property
+    def window(self) -> int:
+        """What TCP can send: whole packets."""
+        return math.floor(self.cwnd + 1e-9)
+
+    @property
+    def slow_start(self) -> bool:
+        return self.window < self.ssthresh
+
+    def grow_slow_start(self, acked: int) -> int:
+        """One packet per packet ACKed up to ssthresh; what is left is for congestion avoidance."""
+        grown = min(self.window + acked, self.ssthresh)
+        left = acked - (grown - self.window)
+        self.cwnd = float(grown)
+        return int(left)
+
+    def grow_avoidance(self, acked: int, per_round: float = 1.0) -> None:
+        """per_round / W for every packet ACKed, W taken in whole packets."""
+        for _ in range(acked):
+            self.cwnd += per_round / self.window
+
+    def on_ack(self, ack: Ack) -> None:
+        if not ack.limited:
+            return
+        left = self.grow_slow_start(ack.acked) if self.slow_start else ack.acked
+        if left:
+            self.grow_avoidance(left)
+
+    def on_loss(self, now_s: float) -> None:
+        self.ssthresh = max(2.0, self.window // 2)
 
 
 class Round:

@@ -42,7 +42,7 @@ class Comparison:
 
 
 def compare(
-    hooks: Iterable[Hook], make: Callable[[Hook], Specification], tolerance_packets: float = 0.0
+    hooks: Iterable[Hook], make: Callable[[Hook], Specification], tolerance_packets: float = 0.0, tolerance_share: float = 0.0
 ) -> Comparison:
     """Feed one flow's hooks to make(first hook) and compare after each.
 
@@ -68,7 +68,9 @@ def compare(
 
         def check(what: str, kernel: float, specification: float, hook: Hook = h) -> None:
             wanted = specification if math.isinf(specification) else math.floor(specification)
-            if kernel != wanted and not abs(kernel - wanted) <= tolerance_packets:
+            if kernel == INFINITE_SSTHRESH:
+                kernel = math.inf
+            if kernel != wanted and not abs(kernel - wanted) <= max(tolerance_packets, tolerance_share * kernel):
                 at_s = (hook.now_us - start_us) / 1e6
                 result.mismatches.append(Mismatch(at_s, hook.hook, what, kernel, wanted))
 
@@ -79,9 +81,9 @@ def compare(
                 result.windows += 1
             elif h.state in (0, 1) and h.cwnd != last_cwnd:
                 spec.cwnd, last_cwnd = float(h.cwnd), h.cwnd
-            spec.on_sample(last_rtt, h.count, now_s)
+            spec.on_sample(last_rtt, h.count, now_s, recovering=h.state >= 2)
         elif h.hook == "A":
-            spec.on_ack(Ack(h.count, now_s, last_rtt, h.delivered, h.in_flight, h.limited))
+            spec.on_ack(Ack(h.count, now_s, last_rtt, h.delivered, h.in_flight, h.limited, h.unsent))
             check("cwnd", h.cwnd, spec.cwnd)
             result.windows += 1
         elif h.hook == "L":

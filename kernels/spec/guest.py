@@ -98,6 +98,9 @@ def build_path(s: dict[str, Any]) -> None:
     if rate:
         sh(f"tc -n rtr qdisc add dev rtr-wir root handle 1: tbf rate {rate}mbit burst {2 * frame} limit 100000000")
         sh(f"tc -n rtr qdisc add dev rtr-wir parent 1:1 handle 10: pfifo limit {s['buffer_packets']}")
+    if s["sender_mbit"]:
+        sh(f"tc -n snd qdisc add dev snd-rtr root tbf rate {s['sender_mbit']}mbit "
+           f"burst {2 * frame} limit 100000000")
     loss = f" loss random {s['loss_percent']}%" if s["loss_percent"] else ""
     wire = f" rate {rate}mbit" if rate else ""
     sh(f"tc -n wir qdisc add dev wir-rcv root netem delay {delay}ms limit 1000000{wire}{loss}")

@@ -42,6 +42,7 @@ class Hook:
     delivered: int
     state: int
     limited: bool
+    unsent: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Scenario:
     sack: bool = True
     blackouts: tuple[tuple[float, float], ...] = ()
     changes: tuple[tuple[float, str], ...] = ()
-    trace_kb: int = 65536
+    sender_mbit: float = 0.0  # rate of the sender's own interface, 0 for none
+    trace_kb: int = 200_000
     trace: bool = True
 
 
@@ -143,4 +145,4 @@ def parse(text: str) -> Iterator[Hook]:
     for line in text.splitlines():
         words = line.replace("cc_hook: ", "").split()
         numbers = [int(w) for w in words[2:]]
-        yield Hook(int(words[0]), words[1], *numbers[:-1], limited=bool(numbers[-1]))
+        yield Hook(int(words[0]), words[1], *numbers[:-1], limited=bool(numbers[-1] & 1), unsent=bool(numbers[-1] & 2))

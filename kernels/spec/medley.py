@@ -59,7 +59,7 @@ class Medley(Specification):
     def on_start(self, delivered: int, in_flight: int) -> None:
         self._next_round(delivered, in_flight)
 
-    def on_sample(self, rtt_s: float | None, acked: int, now_s: float) -> None:
+    def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
         if rtt_s is not None:
             self.d = min(self.d, rtt_s)
             self.rtts.append(rtt_s)
