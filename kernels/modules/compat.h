@@ -48,6 +48,7 @@ static inline int compat_ioctl_add(compat_ioctl_arg_t arg, int value)
 		return -EFAULT;
 	return put_user(old + value, user);
 }
+#endif
 
 /*
  * cong_control() got the ACK number and the FLAG_* bits in 6.10.  Modules
