@@ -150,8 +150,10 @@ class _Run:
             schedule.every(start_s, PROBE_DRAIN_S, end_s, self._probe.drain)
 
         def tick() -> None:
-            for part in (*self._flows, *self._captures):
-                part.check_running()
+            for flow in self._flows:
+                flow.check_running()
+            for capture in self._captures:
+                capture.check_running()
             report(f"running {time.monotonic() - start_s:.1f}")
 
         schedule.every(start_s, TICK_S, end_s, tick)
@@ -168,5 +170,7 @@ class _Run:
         return drops, lost
 
     def kill(self) -> None:
-        for part in (*self._flows, *self._captures):
-            part.kill()
+        for flow in self._flows:
+            flow.kill()
+        for capture in self._captures:
+            capture.kill()

@@ -101,7 +101,7 @@ def _one_echo_ns(pid: int, address: str, timeout_s: float) -> int:
             received = time.monotonic_ns()
             icmp = answer[(answer[0] & 15) * 4 :]
             if icmp[0] == 0 and icmp[4:8] == packet[4:8]:
-                return received - sent
+                return int(received - sent)
 
 
 def _checksum(data: bytes) -> int:
