@@ -6,11 +6,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from testbed.errors import WarpbedError
 from testbed.virtual.kernel import find
 from testbed.virtual.launch import GuestKernel
 from tests import lab
+
+# no test depends on how fast the machine is, and a failure is found again by running again
+settings.register_profile("warpbed", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("warpbed")
 
 
 @pytest.fixture(scope="session")

@@ -62,6 +62,7 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         run.go(start_s, report)
         facts["capture_drops"], facts["tcp_probe_lost"] = run.finish()
         facts["ended_s"] = time.monotonic() - start_s
+        facts["module_params_at_end"] = environment.kernel()["module_params"]
         facts["queue_statistics"] = {name: environment.queue_statistics(pid) for name, pid in network.pids().items()}
     finally:
         run.kill()
