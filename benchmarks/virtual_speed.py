@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast is the virtual host? Virtual seconds per wall second, on one CPU.
+
+    ./warpbed exec python -m benchmarks.virtual_speed [--quick] [--cpu N]
+
+Each case is one iperf3 flow over sender - router - router - receiver with 50 ms RTT, offloads off, for 11 virtual seconds;
+only the time in which the flow runs counts, boot and build are shown by themselves. `built` also tells how long a
+network of 42 nodes takes to come up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.experiments import prepare
+from testbed.virtual.kernel import find
+from testbed.virtual.launch import GuestKernel, execute
+
+EXPERIMENT = """\
+warpbed: 1
+name: speed
+title: Speed of the virtual host
+duration: {duration}s
+topology: {{name: dumbbell, params: {{pairs: {pairs}, rate: {rate}, delay: 25ms, buffer: {buffer}, access_rate: none, access_delay: 0ms}}}}
+flows:
+  - {{name: f1, cca: cubic, from: s1, to: d1}}
+captures: {{at: {captures}}}
+samplers: {{tcp_probe: false, sockets: off, queues: off}}
+virtual: {{batch_receivers: {batched}}}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measurement. `target` is the least number of virtual seconds per wall second (None: shown only)."""
+
+    name: str
+    rate: str
+    buffer: str
+    target: float | None
+    captures: str = "none"
+    batched: bool = True
+    duration_s: int = 11
+    pairs: int = 1
+
+
+CASES = (
+    Case("100 Mbit/s", "100mbit", "625KB", 12.0),
+    Case("1 Gbit/s", "1gbit", "6250KB", 3.0),
+    Case("10 Gbit/s", "10gbit", "62500KB", 0.3),
+    Case("1 Gbit/s, every header captured", "1gbit", "6250KB", 1.5, captures="[d1>r2]"),
+    Case("1 Gbit/s, receivers not batched", "1gbit", "6250KB", None, batched=False),
+    Case("42 nodes", "100mbit", "625KB", None, pairs=20, duration_s=1),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Wall seconds until the network was up, and virtual seconds per wall second after that."""
+
+    built_s: float
+    speed: float
+    goodput_mbps: float
+
+
+def measure(case: Case, kernel: GuestKernel, cpu: int) -> Measured:
+    """Execute one case.
+
+    Raises RuntimeError where the guest did not finish it.
+    """
+    text = EXPERIMENT.format(
+        duration=case.duration_s, pairs=case.pairs, rate=case.rate, buffer=case.buffer, captures=case.captures,
+        batched=str(case.batched).lower(),
+    )
+    with tempfile.TemporaryDirectory(prefix="warpbed-speed-") as folder:
+        file = Path(folder) / "speed.yml"
+        file.write_text(text)
+        plan = prepare(file).plans[0]
+        raw = Path(folder) / "raw"
+        raw.mkdir()
+        marks: list[float] = []
+        started = time.monotonic()
+        outcome = execute(kernel, plan, raw, cpu, 1, lambda _s: marks.append(time.monotonic()), lambda: False)
+        if outcome.error is not None:
+            raise RuntimeError(f"{case.name}: {outcome.error}")
+        run_s = started + outcome.wall_s - marks[1]
+        sent = int(json.loads((raw / "f1.server.json").read_text())["end"]["sum_received"]["bytes"])
+        return Measured(marks[0] - started, case.duration_s / run_s, sent * 8e-6 / case.duration_s)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the speed of the virtual host.")
+    parser.add_argument("--quick", action="store_true", help="the first case only")
+    parser.add_argument("--cpu", type=int, default=0)
+    parser.add_argument("--series", default="default")
+    options = parser.parse_args()
+    kernel = find(options.series)
+    print(f"kernel {kernel.release}, build {kernel.key}")
+    print(f"{'case':34} {'goodput Mbit/s':>15} {'network up s':>13} {'virtual s per s':>16} {'target':>7}")
+    for case in CASES[: 1 if options.quick else None]:
+        result = measure(case, kernel, options.cpu)
+        target = "" if case.target is None else f"{case.target:g}"
+        print(f"{case.name:34} {result.goodput_mbps:15.1f} {result.built_s:13.2f} {result.speed:16.2f} {target:>7}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
