@@ -225,7 +225,8 @@ function timeline(data, items, controls, target, afterDraw) {
       readout.style.right = share > 0.5 ? `${(1 - share) * 100 + 2}%` : "auto";
     }
   }
-  const told = (item) => useful.filter((name) => name !== state.panels).map((name) => item.attributes[name]).filter((value) => value !== undefined).join(" ") || item.run;
+  const told = (item) => useful.filter((name) => name !== state.panels).filter((name) => item.attributes[name] !== undefined)
+    .map((name) => (/^[a-z]/i.test(item.attributes[name]) ? item.attributes[name] : `${name} ${item.attributes[name]}`)).join(" ") || item.run;
   const keyed = ({ colour, shape }) => svg("svg", { width: 12, height: 12, "aria-hidden": "true" }, marker(shape, 6, 6, 4, colour, "none"));
   const spoken = (item, index) => (index === null ? "–" : !item.hi || item.hi[index] === item.lo[index] ? format(item.lo[index]) : `${format(item.lo[index])}–${format(item.hi[index])}`);
 
