@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,10 +43,22 @@ def node(pid: int, interfaces: list[str]) -> dict[str, Any]:
     with entered(pid):
         done = subprocess.run(["tc", "qdisc", "show"], capture_output=True, text=True)
         return {
+            "interfaces": {str(index): name for index, name in socket.if_nameindex()},
             "sysctls": read_sysctls(RECORDED_SYSCTLS),
             "offloads": read_offloads(interfaces),
             "qdiscs": [line.strip() for line in done.stdout.splitlines() if "noqueue" not in line],
         }
+
+
+def queue_statistics(pid: int) -> list[dict[str, Any]]:
+    """What every queueing discipline of a node has sent and dropped: kind, device, bytes, packets, drops."""
+    with entered(pid):
+        done = subprocess.run(["tc", "-s", "-j", "qdisc", "show"], capture_output=True, text=True)
+    return [
+        {key: entry.get(key) for key in ("kind", "dev", "parent", "root", "bytes", "packets", "drops", "options")}
+        for entry in json.loads(done.stdout or "[]")
+        if entry.get("kind") not in ("noqueue", "ingress", "clsact")
+    ]
 
 
 def tools() -> Mapping[str, str | None]:

@@ -56,11 +56,13 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
     try:
         run.prepare()
         start_s = math.ceil(time.monotonic() + SETTLE_S)
-        facts["start_realtime_ns"] = time.clock_gettime_ns(time.CLOCK_REALTIME) + int(start_s * 1e9) - time.monotonic_ns()
-        facts["start_monotonic_ns"] = int(start_s * 1e9)
+        start_ns = start_s * 10**9
+        facts["start_realtime_ns"] = time.clock_gettime_ns(time.CLOCK_REALTIME) + start_ns - time.monotonic_ns()
+        facts["start_monotonic_ns"] = start_ns
         run.go(start_s, report)
         facts["capture_drops"], facts["tcp_probe_lost"] = run.finish()
         facts["ended_s"] = time.monotonic() - start_s
+        facts["queue_statistics"] = {name: environment.queue_statistics(pid) for name, pid in network.pids().items()}
     finally:
         run.kill()
 
@@ -84,11 +86,9 @@ def _check_algorithms(plan: Plan) -> None:
 
 def _environment(plan: Plan, network: BuiltNetwork) -> dict[str, Any]:
     nodes = {
-        name: environment.node(network.pid(name), [i.name for i in node_plan.interfaces])
-        for name, node_plan in network.plans.items()
+        name: environment.node(pid, [i.name for i in network.plans[name].interfaces] if name in network.plans else [])
+        for name, pid in network.pids().items()
     }
-    if network.wires_pid is not None:
-        nodes["wires"] = environment.node(network.wires_pid, [])
     return {"kernel": environment.kernel(), "nodes": nodes, "tools": environment.tools()}
 
 

@@ -12,12 +12,12 @@ from mininet.net import Mininet
 
 from testbed.agent.errors import RunError
 from testbed.agent.namespaces import entered, write_sysctls
-from testbed.agent.plan import HostSettings, Plan
+from testbed.agent.plan import PROBE_BYTES, HostSettings, Plan
 from topologies.mininet_build import BuildError, NetworkTopo, WireLink, batch
 from topologies.model import Network, NodePlan, address_plan
 
-PROBE_BYTES = 98
-"""Length of the idle probe's frames: an ICMP echo of 56 bytes of data, as ping sends."""
+WIRES = "wires"
+"""Name under which the namespace of the wires is reported."""
 
 
 class _PlanTopo(NetworkTopo):
@@ -42,9 +42,12 @@ class BuiltNetwork:
     def pid(self, name: str) -> int:
         return int(self.net[name].pid)
 
-    @property
-    def wires_pid(self) -> int | None:
-        return None if WireLink.wires is None else int(WireLink.wires.pid)
+    def pids(self) -> dict[str, int]:
+        """Process that holds the namespace of every node, and of the wires where there are any."""
+        pids = {name: self.pid(name) for name in self.plans}
+        if WireLink.wires is not None:
+            pids[WIRES] = int(WireLink.wires.pid)
+        return pids
 
     def interface(self, node: str, peer: str) -> str:
         """Name of a node's interface towards a neighbour."""
@@ -71,9 +74,21 @@ class BuiltNetwork:
             WireLink.wires = None
 
 
-def echo_rtt_ns(pid: int, address: str, timeout_s: float = 10.0) -> int:
-    """Send an ICMP echo request from a process's namespace and return the time to its answer, ns."""
-    body = bytes(range(56))
+def echo_rtt_ns(pid: int, address: str, timeout_s: float = 10.0, attempts: int = 20) -> int:
+    """Send ICMP echo requests from a process's namespace until one is answered; returns its round-trip time, ns."""
+    for _ in range(attempts - 1):
+        try:
+            return _one_echo_ns(pid, address, timeout_s)
+        except TimeoutError:
+            continue  # a path with loss
+    try:
+        return _one_echo_ns(pid, address, timeout_s)
+    except TimeoutError as error:
+        raise RunError("network", address, f"no answer to {attempts} echo requests, {timeout_s:g} s each") from error
+
+
+def _one_echo_ns(pid: int, address: str, timeout_s: float) -> int:
+    body = bytes(range(PROBE_BYTES - 42))  # Ethernet 14, IP 20, ICMP 8
     header = struct.pack("!BBHHH", 8, 0, 0, 0x5742, 1)
     checksum = _checksum(header + body)
     packet = struct.pack("!BBHHH", 8, 0, checksum, 0x5742, 1) + body
@@ -82,10 +97,7 @@ def echo_rtt_ns(pid: int, address: str, timeout_s: float = 10.0) -> int:
         sent = time.monotonic_ns()
         sock.sendto(packet, (address, 0))
         while True:
-            try:
-                answer = sock.recv(2048)
-            except TimeoutError as error:
-                raise RunError("network", address, f"no answer to an echo request in {timeout_s:g} s") from error
+            answer = sock.recv(2048)
             received = time.monotonic_ns()
             icmp = answer[(answer[0] & 15) * 4 :]
             if icmp[0] == 0 and icmp[4:8] == packet[4:8]:

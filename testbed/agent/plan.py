@@ -18,6 +18,9 @@ PLAN_FORMAT = 1
 FIRST_PORT = 5201
 """Server port of the first flow; flow k uses FIRST_PORT + k."""
 
+PROBE_BYTES = 98
+"""Length of the idle probe's frames: an ICMP echo with 56 bytes of data, as ping sends."""
+
 
 @dataclass(frozen=True)
 class FlowPlan:

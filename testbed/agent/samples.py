@@ -30,7 +30,7 @@ def request(message_type: int, payload: bytes) -> bytes:
 class Sampler:
     """Asks one question of the kernel in several network namespaces and stores the answers.
 
-    Construct it while the calling thread is in a node's namespace once per node through `add`.
+    `add` is called once per node, while the calling thread is in that node's namespace.
     """
 
     def __init__(self, out: BinaryIO, protocol: int, question: bytes) -> None:

@@ -145,19 +145,16 @@ class Sweep(Model):
 
 
 class Expectation(Model):
-    """A claim about a metric of all runs whose parameters match `where`."""
+    """A claim about a metric of all runs whose parameters match `where` (analysis.expectations holds it against them)."""
 
     metric: str
     where: dict[ParamName, Scalar] = {}
     min: float | None = None
     max: float | None = None
+    equals: Scalar | None = None
+    within: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
     source: str | None = None
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Expectation:
-        if self.min is None and self.max is None:
-            raise ValueError("an expectation needs min, max or both")
-        return self
+    note: str | None = None
 
 
 class Experiment(Model):

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict on a run's own fidelity: what was asked for against what was measured. docs/fidelity.md has the rules.
+
+A reason of severity "error" makes a run invalid, one of severity "warning" makes it suspect.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from testbed.agent.plan import PROBE_BYTES, Plan
+from topologies.model import FRAME_HEADER_BYTES, Direction, Interface, address_plan, idle_rtt_ns
+from topologies.tc import MTU_BYTES
+
+RTT_TOLERANCE_NS = 10_000
+RATE_TOLERANCE = 0.002
+SATURATED_S = 1.0
+"""A stretch with a queue all along must be this long before the rate is read from it."""
+BUSY_PACKETS = 8
+BURST_BYTES = 3 * (MTU_BYTES + FRAME_HEADER_BYTES)
+WINDOW_LIMITED_SHARE = 0.01
+Z_99 = 2.5758
+"""Two-sided 99 % quantile of the normal distribution."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    rule: str
+    severity: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the rules look at. `facts` is guest.json, `console` the kernel's log."""
+
+    plan: Plan
+    facts: Mapping[str, Any]
+    records: Path
+    console: str
+
+
+def judge(evidence: Evidence) -> dict[str, Any]:
+    """{"value": valid|suspect|invalid, "reasons": [...]} of a run."""
+    reasons = [reason for rule in RULES for reason in rule(evidence)]
+    severities = {reason.severity for reason in reasons}
+    value = "invalid" if "error" in severities else "suspect" if severities else "valid"
+    return {"value": value, "reasons": [asdict(reason) for reason in reasons]}
+
+
+def _idle_rtt(e: Evidence) -> Iterator[Reason]:
+    for pair, measured in e.facts["idle_rtt"].items():
+        source, destination = pair.split()
+        asked = idle_rtt_ns(e.plan.network, source, destination, PROBE_BYTES)
+        if abs(measured - asked) > RTT_TOLERANCE_NS:
+            words = f"{measured / 1e6:.4f} ms measured, {asked / 1e6:.4f} ms asked"
+            yield Reason("idle-rtt", "error", f"{source}–{destination}: {words}")
+
+
+def _offloads(e: Evidence) -> Iterator[Reason]:
+    for node, environment in e.facts["environment"]["nodes"].items():
+        for interface, offloads in environment["offloads"].items():
+            on = [name for name, is_on in offloads.items() if is_on]
+            if on:
+                yield Reason("offloads", "error", f"{node} {interface}: {', '.join(on)} on")
+
+
+def _lost_records(e: Evidence) -> Iterator[Reason]:
+    for interface, drops in e.facts["capture_drops"].items():
+        if drops:
+            yield Reason("capture-drops", "error", f"{interface}: the capture lost {drops} packets")
+    if e.facts["tcp_probe_lost"]:
+        yield Reason("probe-lost", "warning", f"the trace ring lost {e.facts['tcp_probe_lost']} events")
+
+
+def _frames(e: Evidence) -> Iterator[Reason]:
+    flows = pq.read_table(e.records / "flows.parquet", columns=["flow", "packets", "wire_bytes"]).to_pylist()
+    for row in flows:
+        if row["packets"] and row["wire_bytes"] > row["packets"] * (MTU_BYTES + FRAME_HEADER_BYTES):
+            yield Reason("frame-size", "error", f"flow {row['flow']}: packets larger than the MTU were captured")
+        if not row["packets"]:
+            yield Reason("no-data", "error", f"flow {row['flow']}: not one data packet was captured")
+
+
+def _wires(e: Evidence) -> Iterator[tuple[str, Direction, Mapping[str, Any]]]:
+    """Every wire with its netem's statistics, in the order in which the links were built."""
+    statistics = {entry["dev"]: entry for entry in e.facts["queue_statistics"].get("wires", []) if entry["kind"] == "netem"}
+    number = 0
+    for link in e.plan.network.links:
+        if not (link.forward.has_wire or link.backward.has_wire):
+            continue
+        for end, name, direction in (("b", f"{link.a}→{link.b}", link.forward), ("a", f"{link.b}→{link.a}", link.backward)):
+            if entry := statistics.get(f"w{number}{end}"):
+                yield name, direction, entry
+        number += 1
+
+
+def _loss(e: Evidence) -> Iterator[Reason]:
+    for name, direction, entry in _wires(e):
+        drops, offered = entry["drops"], entry["packets"] + entry["drops"]
+        if not direction.loss:
+            if drops:
+                yield Reason("wire-drops", "error", f"{name}: netem dropped {drops} packets that nobody asked it to drop")
+            continue
+        spread = Z_99 * math.sqrt(offered * direction.loss * (1 - direction.loss)) + 1
+        if abs(drops - offered * direction.loss) > spread:
+            asked = f"{direction.loss:.4%} of {offered} asked"
+            yield Reason("loss", "warning", f"{name}: {drops} packets lost, {asked}; outside the 99 % interval of ±{spread:.0f}")
+
+
+def _queues(e: Evidence) -> Iterator[tuple[Interface, Mapping[str, Any]]]:
+    """Every sampled interface that has a rate, with its columns."""
+    if not (e.records / "queues.parquet").exists():
+        return
+    table = pq.read_table(e.records / "queues.parquet")
+    names = np.array(table["interface"].to_pylist(), dtype=object)
+    for plan in address_plan(e.plan.network).values():
+        for interface in plan.interfaces:
+            mask = names == interface.name
+            if interface.egress.rate_bps is not None and mask.any():
+                columns = ("time_ns", "backlog_packets", "backlog_bytes", "sent_bytes", "drops")
+                yield interface, {name: table[name].to_numpy()[mask] for name in columns}
+
+
+def _rate(e: Evidence) -> Iterator[Reason]:
+    """While many packets wait, a link sends at its rate; it never sends faster."""
+    for interface, queue in _queues(e):
+        asked = interface.egress.rate_bps
+        assert asked is not None
+        time_ns, sent = queue["time_ns"], queue["sent_bytes"]
+        busy = queue["backlog_packets"] >= _surely_busy(interface)
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], busy.astype(np.int8), [0]))))
+        first, last = edges[::2], edges[1::2] - 1
+        total_ns, total = int((time_ns[last] - time_ns[first]).sum()), int((sent[last] - sent[first]).sum())
+        slack = 2 * len(first) * (MTU_BYTES + FRAME_HEADER_BYTES)  # a packet cut at either end of each stretch
+        words = f"{total * 8e3 / total_ns:.3f} Mbit/s under load, {asked / 1e6:.3f} asked" if total_ns else ""
+        if total_ns >= SATURATED_S * 1e9 and abs(total * 8e9 / asked - total_ns) > RATE_TOLERANCE * total_ns + slack * 8e9 / asked:
+            yield Reason("rate", "error", f"{interface.name}: {words}")
+        windows = np.searchsorted(time_ns, time_ns + 10**9)
+        whole = windows < len(time_ns)
+        fastest = (sent[windows[whole]] - sent[whole]) * 8e9 / (time_ns[windows[whole]] - time_ns[whole]) if whole.any() else np.zeros(1)
+        if fastest.max() > asked * (1 + RATE_TOLERANCE) + BURST_BYTES * 8:
+            yield Reason("rate", "error", f"{interface.name}: {fastest.max() / 1e6:.3f} Mbit/s in one second, {asked / 1e6:.3f} asked")
+
+
+def _surely_busy(interface: Interface) -> int:
+    """Packets that must wait at a sample for the link to count as busy until the next: near-empty queues run empty
+    between two samples."""
+    buffer = interface.egress.buffer
+    return BUSY_PACKETS if buffer is None else max(BUSY_PACKETS, int(buffer.packets(MTU_BYTES + FRAME_HEADER_BYTES) / 8))
+
+
+def _buffer(e: Evidence) -> Iterator[Reason]:
+    for interface, queue in _queues(e):
+        buffer = interface.egress.buffer
+        if buffer is None:
+            if queue["drops"][-1]:
+                yield Reason("buffer", "error", f"{interface.name}: {queue['drops'][-1]} drops in a queue that has no limit")
+            continue
+        seen = int(queue["backlog_packets" if buffer.unit == "packets" else "backlog_bytes"].max())
+        if seen > buffer.size:
+            yield Reason("buffer", "error", f"{interface.name}: {seen} {buffer.unit} in a buffer of {buffer.size}")
+
+
+def _window_limited(e: Evidence) -> Iterator[Reason]:
+    file = e.records / "tcp_info.parquet"
+    if not file.exists():
+        return
+    table = pq.read_table(file, columns=["flow", "busy_us", "rwnd_limited_us", "sndbuf_limited_us"]).to_pylist()
+    last = {row["flow"]: row for row in table}
+    for flow, row in last.items():
+        for column, what in (("rwnd_limited_us", "receive window"), ("sndbuf_limited_us", "send buffer")):
+            if row["busy_us"] and row[column] / row["busy_us"] > WINDOW_LIMITED_SHARE:
+                share = row[column] / row["busy_us"]
+                yield Reason("window-limited", "warning", f"flow {flow}: the {what} limited it for {share:.1%} of its time")
+
+
+def _kernel(e: Evidence) -> Iterator[Reason]:
+    for line in e.console.splitlines():
+        if "WARNING: CPU:" in line or "UBSAN:" in line:
+            yield Reason("kernel-warning", "warning", line.strip()[:200])
+
+
+RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
+    _idle_rtt, _offloads, _lost_records, _frames, _loss, _rate, _buffer, _window_limited, _kernel,
+)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queue samples → the `queues` records: one row per sample and interface, of the queue where packets wait."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from collectors.samples import attributes, messages, samples
+
+TCMSG = struct.Struct("=BxxxiIII")
+TCA_KIND, TCA_STATS2 = 1, 7
+STATS_BASIC, STATS_QUEUE, STATS_PACKETS64 = 1, 3, 8
+NO_QUEUES = ("noqueue", "ingress", "clsact")
+ROOT = 0xFFFFFFFF
+
+Row = tuple[int, str, str, str, int, int, int, int, int, int]
+
+
+def rows(path: Path, nodes: Sequence[str], interfaces: Mapping[str, Mapping[str, str]], start_ns: int) -> dict[str, Any]:
+    """Columns of the `queues` records.
+
+    nodes: the plan's node names, by index
+    interfaces: per node, interface name by index (as text)
+    """
+    found: list[Row] = []
+    for sample in samples(path):
+        node = nodes[sample.node]
+        deepest: dict[int, Row] = {}
+        for message in messages(sample.answer):
+            _, index, _, parent, _ = TCMSG.unpack_from(message)
+            attrs = attributes(message[TCMSG.size :])
+            kind = bytes(attrs[TCA_KIND]).rstrip(b"\0").decode()
+            if kind in NO_QUEUES or TCA_STATS2 not in attrs or (index in deepest and parent == ROOT):
+                continue
+            name = interfaces[node].get(str(index), str(index))
+            deepest[index] = (sample.time_ns, node, name, kind, *_statistics(attributes(attrs[TCA_STATS2])))
+        found += deepest.values()
+    names = ["time_ns", "node", "interface", "qdisc", "sent_bytes", "sent_packets", "backlog_packets", "backlog_bytes", "drops", "marks"]
+    columns: dict[str, Any] = dict(zip(names, map(list, zip(*found, strict=True)), strict=True)) if found else {n: [] for n in names}
+    columns["t_s"] = (np.array(columns["time_ns"], dtype=np.int64) - start_ns) / 1e9
+    return columns
+
+
+def _statistics(stats: Mapping[int, memoryview]) -> tuple[int, int, int, int, int, int]:
+    """sent bytes, sent packets, backlog packets, backlog bytes, drops, marks (0: plain queues do not mark)."""
+    sent_bytes, sent_packets = struct.unpack_from("=QI", stats[STATS_BASIC])
+    if STATS_PACKETS64 in stats:
+        (sent_packets,) = struct.unpack_from("=Q", stats[STATS_PACKETS64])
+    waiting, backlog, drops = struct.unpack_from("=III", stats[STATS_QUEUE])
+    return sent_bytes, sent_packets, waiting, backlog, drops, 0

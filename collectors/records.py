@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schemas of the records and how they are written. docs/records.md explains every column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SCHEMA_VERSION = 1
+
+_TIME = [("time_ns", pa.int64()), ("t_s", pa.float64())]
+
+
+def _columns(kind: pa.DataType, names: str) -> list[tuple[str, pa.DataType]]:
+    return [(name, kind) for name in names.split()]
+
+
+SCHEMAS: dict[str, list[tuple[str, pa.DataType]]] = {
+    "flows": [
+        *_columns(pa.string(), "flow cca src dst src_addr"), ("src_port", pa.int32()), ("dst_addr", pa.string()),
+        ("dst_port", pa.int32()), *_columns(pa.float64(), "start_s end_s"),
+        *_columns(pa.int64(), "packets payload_bytes wire_bytes retransmitted_packets retransmitted_bytes delivered_bytes"),
+        *_columns(pa.float64(), "throughput_mbps goodput_mbps rtt_min_ms rtt_mean_ms rtt_p95_ms completion_s"),
+    ],
+    "intervals": [
+        *_TIME, ("flow", pa.string()), ("width_s", pa.float64()),
+        *_columns(pa.int64(), "packets wire_bytes payload_bytes retransmitted_bytes delivered_bytes"),
+        *_columns(pa.float64(), "throughput_mbps goodput_mbps"), ("in_flight_bytes", pa.int64()),
+    ],
+    "sockets": [
+        *_TIME, ("flow", pa.string()),
+        *_columns(pa.int64(), "cwnd_packets ssthresh_packets srtt_us snd_wnd_bytes in_flight_bytes snd_nxt snd_una"),
+    ],
+    "tcp_info": [
+        *_TIME, ("flow", pa.string()), ("ca", pa.string()),
+        *_columns(pa.int64(), "ca_state cwnd_packets ssthresh_packets mss_bytes rtt_us rttvar_us min_rtt_us rto_us unacked_packets"),
+        *_columns(pa.int64(), "sacked_packets lost_packets retransmits_total pacing_rate_bytes_per_s delivery_rate_bytes_per_s"),
+        *_columns(pa.int64(), "busy_us rwnd_limited_us sndbuf_limited_us"),
+    ],
+    "queues": [
+        *_TIME, *_columns(pa.string(), "node interface qdisc"),
+        *_columns(pa.int64(), "backlog_packets backlog_bytes sent_packets sent_bytes drops marks"),
+    ],
+    "acks": [
+        *_TIME, ("flow", pa.string()), ("ack", pa.int64()), ("rtt_us", pa.float64()), ("sacked_bytes", pa.int64()),
+        ("duplicate", pa.bool_()),
+    ],
+}
+
+
+def write(folder: Path, kind: str, columns: Mapping[str, Any]) -> None:
+    """Write one kind of record; `columns` has exactly the schema's names, masked arrays give nulls.
+
+    The bytes depend on the values only, so equal runs give equal files.
+    """
+    schema = pa.schema(SCHEMAS[kind], metadata={"warpbed.schema": str(SCHEMA_VERSION)})
+    if set(columns) != set(schema.names):
+        raise ValueError(f"{kind}: columns {sorted(set(columns) ^ set(schema.names))} do not fit the schema")
+    arrays = [_array(columns[name], schema.field(name).type) for name in schema.names]
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), folder / f"{kind}.parquet", compression="zstd")
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, np.ma.MaskedArray):
+        return pa.array(values.data, type=kind, mask=np.ma.getmaskarray(values))
+    return pa.array(values, type=kind)
+
+
+def concatenate(kind: str, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Join columns of several flows; no parts give empty columns."""
+    joined: dict[str, Any] = {}
+    for name, _ in SCHEMAS[kind]:
+        values = [part[name] for part in parts]
+        joined[name] = np.ma.concatenate(values) if values else []
+    return joined

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decode the agent's samples of sockets and queues (testbed.agent.samples has the format)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from collectors.errors import CollectError
+
+MAGIC = b"WBSAMP01"
+RECORD = struct.Struct("<qHI")
+NLMSG = struct.Struct("=IHHII")
+ATTRIBUTE = struct.Struct("=HH")
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One answer of the kernel: when, of which node (its index in the plan), the netlink messages."""
+
+    time_ns: int
+    node: int
+    answer: memoryview
+
+
+def samples(path: Path) -> Iterator[Sample]:
+    """All samples of a file.
+
+    Raises CollectError with the byte offset where it is cut or no such file.
+    """
+    try:
+        raw = memoryview(path.read_bytes())
+    except OSError as error:
+        raise CollectError(f"{path}: {error.strerror}") from error
+    if raw[: len(MAGIC)] != MAGIC:
+        raise CollectError(f"{path}: byte 0: not a file of samples")
+    offset = len(MAGIC)
+    while offset < len(raw):
+        if offset + RECORD.size > len(raw):
+            raise CollectError(f"{path}: byte {offset}: the last record is cut")
+        time_ns, node, length = RECORD.unpack_from(raw, offset)
+        start = offset + RECORD.size
+        if start + length > len(raw):
+            raise CollectError(f"{path}: byte {offset}: the last record is cut")
+        yield Sample(time_ns, node, raw[start : start + length])
+        offset = start + length
+
+
+def messages(answer: memoryview) -> Iterator[memoryview]:
+    """Payloads of the netlink messages in an answer, up to its end mark."""
+    offset = 0
+    while offset + NLMSG.size <= len(answer):
+        length, kind = NLMSG.unpack_from(answer, offset)[:2]
+        if kind == NLMSG_DONE or length < NLMSG.size:
+            return
+        if kind == NLMSG_ERROR:
+            raise CollectError(f"the kernel refused a sample (error {struct.unpack_from('=i', answer, offset + 16)[0]})")
+        yield answer[offset + NLMSG.size : offset + length]
+        offset += (length + 3) & ~3
+
+
+def attributes(data: memoryview) -> dict[int, memoryview]:
+    """Netlink attributes by type; the nested flag is taken off."""
+    found, offset = {}, 0
+    while offset + ATTRIBUTE.size <= len(data):
+        length, kind = ATTRIBUTE.unpack_from(data, offset)
+        if length < ATTRIBUTE.size:
+            break
+        found[kind & 0x3FFF] = data[offset + ATTRIBUTE.size : offset + length]
+        offset += (length + 3) & ~3
+    return found

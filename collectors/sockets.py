@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Socket samples (INET_DIAG with tcp_info) → the `tcp_info` records."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from collectors.samples import attributes, messages, samples
+
+MESSAGE_BYTES = 72
+INFO, CONG = 2, 4
+INFINITE = 0x7FFFFFFF
+
+FIELDS = {
+    "ca_state": ("=B", 1), "rto_us": ("=I", 8), "mss_bytes": ("=I", 16), "unacked_packets": ("=I", 24),
+    "sacked_packets": ("=I", 28), "lost_packets": ("=I", 32), "rtt_us": ("=I", 68), "rttvar_us": ("=I", 72),
+    "ssthresh_packets": ("=I", 76), "cwnd_packets": ("=I", 80), "retransmits_total": ("=I", 100),
+    "pacing_rate_bytes_per_s": ("=Q", 104), "min_rtt_us": ("=I", 148), "delivery_rate_bytes_per_s": ("=Q", 160),
+    "busy_us": ("=Q", 168), "rwnd_limited_us": ("=Q", 176), "sndbuf_limited_us": ("=Q", 184),
+}
+"""Column → format and offset in struct tcp_info of linux/tcp.h, which only ever grows at its end."""
+
+
+def rows(path: Path, flow_of: Mapping[tuple[int, int, int], str], start_ns: int) -> dict[str, Any]:
+    """Columns of the `tcp_info` records.
+
+    flow_of: flow's name by (source address, source port, destination port) of its data connections
+    """
+    columns: dict[str, list[Any]] = {name: [] for name in ("time_ns", "flow", "ca", *FIELDS)}
+    for sample in samples(path):
+        for message in messages(sample.answer):
+            source_port, destination_port = struct.unpack_from("!HH", message, 4)
+            (source,) = struct.unpack_from("!I", message, 8)
+            flow = flow_of.get((source, source_port, destination_port))
+            attrs = attributes(message[MESSAGE_BYTES:])
+            if flow is None or INFO not in attrs:
+                continue
+            info = attrs[INFO]
+            columns["time_ns"].append(sample.time_ns)
+            columns["flow"].append(flow)
+            columns["ca"].append(bytes(attrs.get(CONG, b"")).rstrip(b"\0").decode(errors="replace"))
+            for name, (form, offset) in FIELDS.items():
+                columns[name].append(struct.unpack_from(form, info, offset)[0])
+    result: dict[str, Any] = dict(columns)
+    for name, (form, _) in FIELDS.items():
+        result[name] = np.minimum(np.array(columns[name], dtype=np.uint64), 2**63 - 1).astype(np.int64)
+    threshold = result["ssthresh_packets"]
+    result["ssthresh_packets"] = np.ma.masked_array(threshold, threshold >= INFINITE)
+    result["t_s"] = (np.array(columns["time_ns"], dtype=np.int64) - start_ns) / 1e9
+    return result

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel sources, builds and the executable specifications of the algorithms."""

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build a User-Mode-Linux kernel and the project's modules from a source in the cache.
+
+Both appear in the cache by rename. Of a kernel's 1.5 GB of sources and objects only what a module build needs stays.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from kernels.build_key import RECIPE, ROOT, Inputs, arguments, base_folder, build_folder, inputs_of
+from kernels.cache import aside, remove, sha256_of
+from kernels.conditions import lines_for
+from kernels.errors import BuildError, KernelError, UsageError
+from kernels.source import Source
+from kernels.steps import Steps, end_with_caller
+
+# What an out-of-tree module build reads: headers, the machinery of scripts/, the Makefiles of both architectures.
+KEPT_FOLDERS = ("include", "arch/um", "arch/x86", "scripts", "tools/include")
+KEPT_NAMES = re.compile(r".*\.h|Makefile.*|Kbuild.*|Kconfig.*|auto\.conf|kernel\.release|.*\.lds|.*\.mk|.*\.include")
+KEPT_FILES = ("Makefile", "Kbuild", "Kconfig", ".config", "Module.symvers")
+DROPPED_SUFFIXES = (".o", ".cmd", ".a")
+DROPPED_FOLDERS = {"dt-bindings", "dtc", "gdb", "coccinelle", "kconfig", "package", "selinux", "ksymoops", "tracing"}
+
+
+def build(
+    kernel: str, *, cache: Path, root: Path = ROOT, version: str | None = None, jobs: int | None = None
+) -> tuple[Path, bool]:
+    """The folder of the build for a kernel's name, and whether it had to be made."""
+    inputs = inputs_of(kernel, cache=cache, root=root, version=version)
+    if inputs is None:
+        raise KernelError(f"no linux-source-{kernel} package is in {cache / 'sources'}; kernels.fetch puts it there")
+    final = build_folder(cache, inputs)
+    base = base_folder(cache, inputs)
+    log = cache / "kernels/.logs" / f"{inputs.key}.log"
+    changed = False
+    with aside(base, marker="linux") as place:
+        if place:
+            work, lock = place
+            _build_base(inputs, work, Steps(log, lock), root, jobs or len(os.sched_getaffinity(0)))
+            changed = True
+    with aside(final, marker="build.json") as place:
+        if place:
+            work, lock = place
+            _build_modules(inputs, work, Steps(log, lock), base, root)
+            changed = True
+    log.unlink(missing_ok=True)
+    return final, changed
+
+
+def _build_base(inputs: Inputs, work: Path, steps: Steps, root: Path, jobs: int) -> None:
+    """Unpack, patch, configure, compile, and keep what is needed."""
+    tree = work / "tree"
+    tree.mkdir()
+    _unpack(inputs.source, tree, steps)
+    for name in inputs.patches:
+        patch = root / "kernels/patches" / name
+        steps.run(
+            f"applying {name}",
+            "patch",
+            "-p1",
+            "--fuzz=0",
+            "--forward",
+            "--batch",
+            "--no-backup-if-mismatch",
+            cwd=tree,
+            stdin=patch,
+        )
+    configs = root / "kernels/configs"
+    make = ("make", "ARCH=um", f"-j{jobs}", "--output-sync=target", "--no-print-directory")
+    steps.run(
+        "configuring the kernel", *make, "allnoconfig", cwd=tree, env={"KCONFIG_ALLCONFIG": str(configs / "um.config")}
+    )
+    _check_config(tree / ".config", configs / "um.required", inputs.source.series)
+    steps.run("compiling the kernel", *make, "all", cwd=tree)
+    steps.run("stripping the kernel", "strip", "-o", work / "linux", tree / "linux", cwd=tree)
+    shutil.copy(tree / ".config", work / "config")
+    _keep_for_modules(tree, work / "build")
+    remove(tree)
+
+
+def _unpack(source: Source, tree: Path, steps: Steps) -> None:
+    """Put the source into `tree`; a user's own tree is copied and never changed."""
+    untar = "tar -x --strip-components=1 --no-same-owner"
+    inner = f"./usr/src/linux-source-{source.series}.tar.xz"
+    script = {
+        "deb": f'dpkg-deb --fsys-tarfile "$1" | tar -x -O {inner} | xz -dc -T0 | {untar}',
+        "tarball": f'{untar} -f "$1"',
+        "tree": 'tar -C "$1" --exclude=./.git -c . | tar -x --no-same-owner',
+    }[source.kind]
+    steps.run(
+        f"unpacking {source.path.name}", "bash", "-euo", "pipefail", "-c", script, "unpack", source.path, cwd=tree
+    )
+    if source.kind != "deb":
+        # Left-overs of the user's own builds, perhaps for another architecture.
+        steps.run("cleaning the copied source", "make", "ARCH=um", "mrproper", cwd=tree)
+
+
+def _check_config(config: Path, required: Path, series: str) -> None:
+    """Compare the configuration with what is required of it, since kconfig drops silently what it does not know."""
+    have = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", config.read_text(), re.MULTILINE))
+    wrong = []
+    for line in lines_for(required, series):
+        name, _, wanted = line.word.partition("=")
+        if have.get(name, "n") != wanted:
+            wrong.append(f"{required.name}:{line.number}: {name} is {have.get(name, 'n')}, must be {wanted}")
+    if wrong:
+        raise BuildError(f"the configuration of Linux {series} is not what was asked for:\n" + "\n".join(wrong))
+
+
+def _keep_for_modules(tree: Path, kept: Path) -> None:
+    """Copy what a module build needs out of the built tree."""
+    for name in KEPT_FILES:
+        _link(tree / name, kept / name)
+    for top in KEPT_FOLDERS:
+        for folder, folders, names in os.walk(tree / top):
+            folders[:] = [name for name in folders if name not in DROPPED_FOLDERS]
+            here = Path(folder)
+            for name in names:
+                path = here / name
+                machinery = top == "scripts" or "generated" in path.parts
+                if KEPT_NAMES.fullmatch(name) or (machinery and not name.endswith(DROPPED_SUFFIXES)):
+                    _link(path, kept / path.relative_to(tree))
+            for name in folders:
+                if (here / name).is_symlink():
+                    _link(here / name, kept / (here / name).relative_to(tree))
+
+
+def _link(source: Path, target: Path) -> None:
+    """Keep a file or link without copying its content."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    os.link(source, target, follow_symlinks=False)
+
+
+def _build_modules(inputs: Inputs, work: Path, steps: Steps, base: Path, root: Path) -> None:
+    """Build the project's modules against the kept part of the kernel, and write build.json."""
+    modules = work / "modules"
+    modules.mkdir()
+    tree = base / "build"
+    if inputs.module_sources:
+        sources = work / "sources"
+        for name in inputs.module_sources:
+            (sources / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / "kernels/modules" / name, sources / name)
+        # No path of this machine gets into a module.
+        flags = f"KCFLAGS=-ffile-prefix-map={sources}/= -ffile-prefix-map={tree}/="
+        steps.run(
+            "compiling the modules",
+            "make",
+            "-C",
+            tree,
+            "ARCH=um",
+            f"M={sources}",
+            flags,
+            "--no-print-directory",
+            "modules",
+            cwd=sources,
+        )
+        for module in sorted(sources.rglob("*.ko")):
+            steps.run(
+                f"stripping {module.name}", "strip", "--strip-debug", "-o", modules / module.name, module, cwd=sources
+            )
+        remove(sources)
+    for name in ("linux", "config"):
+        _link(base / name, work / name)
+    (work / "build").symlink_to(Path("..") / "base" / base.name / "build")
+    (work / "build.json").write_text(json.dumps(_description(inputs, work, tree), indent=2) + "\n")
+
+
+def _description(inputs: Inputs, work: Path, tree: Path) -> dict[str, object]:
+    """What a run records about its kernel."""
+    source = inputs.source
+    modules = [
+        {
+            "name": path.stem,
+            "file": f"modules/{path.name}",
+            "srcversion": _modinfo(path, "srcversion"),
+            "sha256": sha256_of(path),
+        }
+        for path in sorted((work / "modules").glob("*.ko"))
+    ]
+    return {
+        "format": 1,
+        "key": inputs.key,
+        "kernel_key": inputs.kernel_key,
+        "hash": sha256_of(work / "linux"),
+        "kernel_release": (tree / "include/config/kernel.release").read_text().strip(),
+        "series": source.series,
+        "source": {
+            "kind": source.kind,
+            "package": source.package,
+            "version": source.version,
+            "file": source.path.name,
+            "sha256": source.sha256,
+        },
+        "patches": [{"name": name, "sha256": sha256} for name, sha256 in inputs.patches.items()],
+        "config": {"sha256": inputs.config_sha256, "required_sha256": inputs.required_sha256},
+        "compiler": inputs.compiler,
+        "linker": inputs.linker,
+        "recipe": RECIPE,
+        "module_sources": inputs.module_sources,
+        "modules": modules,
+    }
+
+
+def _modinfo(module: Path, field: str) -> str:
+    """A field of a module's .modinfo section."""
+    match = re.search(rb"\0" + field.encode() + rb"=([^\0]*)\0", module.read_bytes())
+    return match[1].decode() if match else ""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Build, and print where as JSON."""
+    parser = arguments("Build the kernel and the project's modules.")
+    parser.add_argument("--jobs", type=int, help="compilers at once; default: as many as CPUs")
+    options = parser.parse_args(argv)
+    end_with_caller()
+    try:
+        path, changed = build(options.kernel, cache=options.cache, version=options.version, jobs=options.jobs)
+    except KernelError as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    print(json.dumps({"changed": changed, "path": str(path), **json.loads((path / "build.json").read_text())}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

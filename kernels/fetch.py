@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fetch Debian's linux-source package of a series into the cache, as any user, without touching the machine's apt.
+
+The other suites are derived from the machine's own apt source of its release: same mirror, same signing keys.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from kernels.apt_sources import Entry, debian_archive, read_entries
+from kernels.build_key import arguments
+from kernels.cache import locked
+from kernels.errors import KernelError, UsageError
+from kernels.source import SERIES, Source, locate
+
+# The same suite on every machine, so that Debian 12 and 13 build the same kernel.
+HOME_SUITE = {"6.1": "bookworm", "6.12": "trixie", "7.2": "trixie-backports"}
+OTHER_SUITES = ("trixie", "trixie-backports", "bookworm", "bookworm-backports")
+
+PRIVATE_APT = """\
+Dir::Etc::sourcelist "/dev/null";
+Dir::Etc::sourceparts "{work}/sources";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+Dir::State::lists "{work}/lists";
+Dir::Cache "{work}/cache";
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+#clear APT::Default-Release;
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Acquire::Retries "3";
+Acquire::http::Timeout "60";
+Acquire::https::Timeout "60";
+"""
+
+
+def fetch(series: str, cache: Path, *, version: str | None = None, refresh: bool = False) -> tuple[Source, bool]:
+    """The source of a series, from the cache if it is there, and whether anything was fetched."""
+    if not SERIES.fullmatch(series):
+        raise UsageError(f"kernel series {series!r} is not two numbers such as 6.1, 6.12 or 7.2")
+    sources = cache / "sources"
+    with locked(sources / ".lock"):
+        source = locate(series, cache, version=version)
+        if source and not refresh:
+            return source, False
+        for orphan in sources.glob(".apt-*"):
+            shutil.rmtree(orphan)
+        with tempfile.TemporaryDirectory(prefix=".apt-", dir=sources) as work:
+            deb = _download(series, version, Path(work))
+            fetched = not (sources / deb.name).exists()
+            deb.replace(sources / deb.name)
+        source = locate(series, cache, version=version)
+    if source is None:
+        raise KernelError(f"apt fetched {deb.name}, which is not version {version} of linux-source-{series}")
+    return source, fetched
+
+
+def suites_for(series: str, release: str) -> list[str]:
+    """The suites to look into, in order."""
+    wanted = [HOME_SUITE.get(series, release), release, f"{release}-backports", *OTHER_SUITES]
+    return list(dict.fromkeys(wanted))
+
+
+def _download(series: str, version: str | None, work: Path) -> Path:
+    """Look through the suites until one has the package, and download it with apt, which checks its signature."""
+    package = f"linux-source-{series}"
+    archive, release = _machine_archive()
+    for folder in ("sources", "lists/partial", "cache/archives/partial", "deb"):
+        (work / folder).mkdir(parents=True)
+    (work / "apt.conf").write_text(PRIVATE_APT.format(work=work))
+    tried = []
+    for suite in suites_for(series, release):
+        (work / "sources/debian.sources").write_text(archive.for_suite(suite))
+        update = _apt(work, "apt-get", "--quiet", "--error-on=any", "update")
+        if update.returncode:
+            tried.append(f"{suite}: {_why(update.stderr)}")
+            continue
+        versions = _versions(work, package)
+        if not versions or (version is not None and version not in versions):
+            tried.append(f"{suite}: has " + (f"versions {', '.join(versions)}" if versions else f"no {package}"))
+            continue
+        got = _apt(work, "apt-get", "--quiet", "download", f"{package}={version or versions[0]}", cwd=work / "deb")
+        debs = list((work / "deb").glob("*.deb"))
+        if got.returncode == 0 and len(debs) == 1:
+            return debs[0]
+        tried.append(f"{suite}: {_why(got.stderr)}")
+    wanted = f"{package} {version}" if version else package
+    raise KernelError(f"cannot fetch {wanted} from {' '.join(archive.uris)}\n  " + "\n  ".join(tried))
+
+
+def _machine_archive() -> tuple[Entry, str]:
+    """Where this machine takes Debian from, and the name of its release."""
+    words = subprocess.run(
+        ["apt-config", "shell", "list", "Dir::Etc::sourcelist/f", "parts", "Dir::Etc::sourceparts/d"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    places = dict(re.findall(r"^(\w+)='([^']*)'$", words, re.MULTILINE))
+    system = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', Path("/etc/os-release").read_text(), re.MULTILINE))
+    release = system.get("VERSION_CODENAME", "")
+    if system.get("ID") != "debian" or not release:
+        raise KernelError(
+            f"this is {system.get('PRETTY_NAME', 'an unknown system')}; kernel sources are fetched on Debian only"
+        )
+    return debian_archive(read_entries(Path(places["list"]), Path(places["parts"])), release), release
+
+
+def _versions(work: Path, package: str) -> list[str]:
+    """The versions of a package in the fetched list, newest first."""
+    table = _apt(work, "apt-cache", "madison", package).stdout
+    return [columns[1].strip() for line in table.splitlines() if len(columns := line.split("|")) == 3]
+
+
+def _apt(work: Path, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    program, *rest = command
+    return subprocess.run(
+        [program, "--config-file", str(work / "apt.conf"), *rest],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+    )
+
+
+def _why(words: str) -> str:
+    """apt's own reason, with the remedy where the cause is an old keyring."""
+    lines = [line.removeprefix("E: ").removeprefix("W: ") for line in words.splitlines() if line[:2] in {"E:", "W:"}]
+    reason = lines[0] if lines else words.strip() or "apt says nothing"
+    if "NO_PUBKEY" in words or "Missing key" in words:
+        reason += (
+            "\n    This machine's keyring is older than that suite. As root: apt-get install debian-archive-keyring"
+        )
+    return reason
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Fetch, and print what is in the cache as JSON."""
+    parser = arguments("Fetch the kernel source of a series into the cache.")
+    parser.add_argument("--refresh", action="store_true", help="look for a newer version even if one is in the cache")
+    options = parser.parse_args(argv)
+    try:
+        if SERIES.fullmatch(options.kernel):
+            source, changed = fetch(options.kernel, options.cache, version=options.version, refresh=options.refresh)
+        else:
+            found = locate(options.kernel, options.cache)
+            assert found is not None
+            source, changed = found, False
+    except KernelError as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    print(json.dumps({"changed": changed, **asdict(source), "path": str(source.path)}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

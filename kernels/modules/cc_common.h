@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What several modules need: range-checked parameters, round trips, RTT means
+ * over a round, and the rule that a window is only judged while it is used.
+ */
+#ifndef WARPBED_CC_COMMON_H
+#define WARPBED_CC_COMMON_H
+
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include "compat.h"
+
+/*
+ * Define the operations of an unsigned parameter that refuses (-EINVAL) every
+ * write outside [lo, hi].  Use with module_param_cb().
+ */
+#define CC_PARAM_RANGE(ops, lo, hi)					\
+static int ops##_set(const char *val, const struct kernel_param *kp)	\
+{									\
+	return param_set_uint_minmax(val, kp, lo, hi);			\
+}									\
+static const struct kernel_param_ops ops = {				\
+	.set = ops##_set,						\
+	.get = param_get_uint,						\
+}
+
+/* RTT samples are cut here, so that products with them have a known bound. */
+#define CC_RTT_MAX_US	((1U << 24) - 1)	/* 16.8 s */
+
+/*
+ * A round trip: from the transmission of a packet to its delivery.  Counted in
+ * delivered packets instead of sequence numbers, so that it also works while a
+ * window is being retransmitted: what is in flight when the round begins has to
+ * be delivered first, and the next delivery is one of a packet sent in it.
+ */
+struct cc_round {
+	u32 end;
+};
+
+static inline void cc_round_begin(struct cc_round *round,
+				  const struct tcp_sock *tp)
+{
+	round->end = tp->delivered + tcp_packets_in_flight(tp);
+}
+
+static inline bool cc_round_over(const struct cc_round *round,
+				 const struct tcp_sock *tp)
+{
+	return after(tp->delivered, round->end);
+}
+
+/*
+ * Mean RTT over a round.  2^24 us x 2^24 samples fit the 48 bits that u64
+ * leaves for the three fraction bits below.
+ */
+struct cc_rtt_mean {
+	u64 sum_us;
+	u32 samples;
+};
+
+static inline void cc_rtt_mean_add(struct cc_rtt_mean *mean, u32 rtt_us)
+{
+	mean->sum_us += rtt_us;
+	mean->samples++;
+}
+
+/* The mean in 1/8 us (29.3 fixed point); samples must not be zero. */
+static inline u32 cc_rtt_mean_us8(const struct cc_rtt_mean *mean)
+{
+	return div_u64(mean->sum_us << 3, mean->samples);
+}
+
+static inline void cc_rtt_mean_reset(struct cc_rtt_mean *mean)
+{
+	mean->sum_us = 0;
+	mean->samples = 0;
+}
+
+/*
+ * Slow start limited to max_ssthresh / 2 packets per round trip above
+ * max_ssthresh (RFC 3742); 0 is the ordinary one.  Returns how many of the
+ * acked packets are left once ssthresh is reached, as tcp_slow_start() does.
+ */
+static inline u32 cc_limited_slow_start(struct tcp_sock *tp, u32 acked,
+					u32 max_ssthresh)
+{
+	u32 cwnd = tcp_snd_cwnd(tp);
+
+	if (!max_ssthresh || cwnd <= max_ssthresh)
+		return tcp_slow_start(tp, acked);
+	/* cwnd += 1 / K per ACKed packet, K = int(cwnd / (max_ssthresh / 2)) */
+	tcp_cong_avoid_ai(tp, 2 * cwnd / max_ssthresh, acked);
+	return 0;
+}
+
+/*
+ * There is more to send and the receiver would take it, yet neither cwnd nor
+ * the application held the sender back at the last transmission: part of the
+ * window is still to be sent.
+ */
+static inline bool cc_window_unsent(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tcp_send_head(sk) && !tp->is_cwnd_limited &&
+	       !before(tcp_wnd_end(tp), tp->snd_nxt + tp->mss_cache);
+}
+
+/* Set cwnd within what the socket allows. */
+static inline void cc_set_cwnd(struct tcp_sock *tp, u32 cwnd, u32 floor)
+{
+	cwnd = max(cwnd, floor);
+	tcp_snd_cwnd_set(tp, min_t(u32, cwnd, tp->snd_cwnd_clamp));
+}
+
+/* True until the first data segment: init() may choose the first window. */
+static inline bool cc_is_new(const struct tcp_sock *tp)
+{
+	return !tp->data_segs_out;
+}
+
+/*
+ * Send packets one by one.  The stack gathers about 1 ms worth of them
+ * (tcp_tso_autosize() and tcp_tso_should_defer()), even where the interface has
+ * TSO and GSO off; the bursts queue behind themselves (3 packets at 50 Mbit/s),
+ * which a delay-based algorithm takes for a backlog.  Shifting the pacing rate
+ * away leaves min_tso_segs(), which such a module lets return 1.
+ */
+static inline void cc_send_singly(struct sock *sk)
+{
+	WRITE_ONCE(sk->sk_pacing_shift, 31);
+}
+
+static inline u32 cc_single_tso_segs(struct sock *sk)
+{
+	return 1;
+}
+
+#endif /* WARPBED_CC_COMMON_H */

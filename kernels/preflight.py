@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check, before minutes are spent on it, that a kernel build can work on this machine."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+from kernels.build_key import arguments
+from kernels.errors import KernelError
+from kernels.steps import ENVIRONMENT
+
+PROGRAMS = {
+    "bc": "bc",
+    "bison": "bison",
+    "dpkg-deb": "dpkg",
+    "flex": "flex",
+    "gcc": "build-essential",
+    "ld": "build-essential",
+    "make": "build-essential",
+    "patch": "patch",
+    "setpriv": "util-linux",
+    "xz": "xz-utils",
+}
+GIB = 1 << 30
+
+
+def check(cache: Path, free_gib: int) -> None:
+    """Raise an error that says what to do, unless a build can start."""
+    if platform.machine() != "x86_64":
+        raise KernelError(f"this machine is {platform.machine()}; User-Mode Linux is built on x86_64 only")
+    missing = {package for program, package in PROGRAMS.items() if not shutil.which(program, path=ENVIRONMENT["PATH"])}
+    if missing:
+        raise KernelError(
+            f"Debian packages are missing. As root: apt-get install --no-install-recommends {' '.join(sorted(missing))}"
+        )
+    there = next(folder for folder in [cache, *cache.parents] if folder.is_dir())
+    free = shutil.disk_usage(there).free
+    if free < free_gib * GIB:
+        raise KernelError(
+            f"{there}: {free / GIB:.1f} GiB free, a kernel build needs {free_gib} while it runs\n"
+            "Free some, or set WARPBED_CACHE to a folder on another disk."
+        )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit with 2 and the reason if nothing should be started."""
+    parser = arguments("Check that a kernel build can start.")
+    parser.add_argument("--free-gib", type=int, default=3)
+    options = parser.parse_args(argv)
+    try:
+        check(options.cache, options.free_gib)
+    except KernelError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

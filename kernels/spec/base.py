@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface of an executable specification.
+
+A specification owns a window ``cwnd`` and a threshold ``ssthresh`` in packets (floating point) and is told what the
+sender sees.  It never looks at a clock or a network of its own, so the same class is driven by property tests, by the
+papers' check values and by what the kernel's hooks saw (``differential.py``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+
+@dataclasses.dataclass(frozen=True)
+class Ack:
+    """An ACK of new data.
+
+    ``delivered`` counts the packets that the receiver has (ACKed or SACKed) since the connection began and
+    ``in_flight`` those sent and neither delivered nor taken for lost, both after this ACK and before anything is sent
+    because of it.  ``rtt_s`` is None where no packet of this ACK gave an unambiguous sample.
+    """
+
+    acked: int
+    now_s: float
+    rtt_s: float | None
+    delivered: int
+    in_flight: int
+    limited: bool = True
+    unsent: bool = False  # part of the window is still to be sent
+
+
+class Specification:
+    """A window that never changes; the algorithms override what they react to."""
+
+    def __init__(self, cwnd: float, now_s: float = 0.0) -> None:
+        self.cwnd = cwnd
+        self.ssthresh = math.inf
+        self.now_s = now_s
+
+    def on_start(self, delivered: int, in_flight: int) -> None:
+        """The connection begins (SYN and handshake count as the stack counts them)."""
+
+    def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
+        """An RTT sample (None: the ACK gave none), also during recovery; comes before on_ack() of the same ACK."""
+
+    def on_ack(self, ack: Ack) -> None:
+        """An ACK outside of recovery: the window may grow."""
+
+    def on_loss(self, now_s: float) -> None:
+        """A loss was found (fast recovery or timeout begins): set ssthresh."""
+
+    def on_recovered(self, delivered: int, in_flight: int) -> None:
+        """Fast recovery is over: the window becomes ssthresh."""
+        self.cwnd = self.ssthresh
+
+    def on_timeout(self, delivered: int, in_flight: int) -> None:
+        """The retransmission timer expired; on_loss() came before."""
+        self.cwnd = 1.0
+
+    def on_retransmission_lost(self) -> None:
+        """A retransmitted packet was lost again."""
+
+
+class Reno(Specification):
+    """What most of the algorithms do outside their own rules (RFC 5681)."""
+
+    @property
+    def window(self) -> int:
+        """What TCP can send: whole packets."""
+        return math.floor(self.cwnd + 1e-9)
+
+    @property
+    def slow_start(self) -> bool:
+        return self.window < self.ssthresh
+
+    def grow_slow_start(self, acked: int) -> int:
+        """One packet per packet ACKed up to ssthresh; what is left is for congestion avoidance."""
+        grown = min(self.window + acked, self.ssthresh)
+        left = acked - (grown - self.window)
+        self.cwnd = float(grown)
+        return int(left)
+
+    def grow_avoidance(self, acked: int, per_round: float = 1.0) -> None:
+        """per_round / W for every packet ACKed, W taken in whole packets."""
+        for _ in range(acked):
+            self.cwnd += per_round / self.window
+
+    def on_ack(self, ack: Ack) -> None:
+        if not ack.limited:
+            return
+        left = self.grow_slow_start(ack.acked) if self.slow_start else ack.acked
+        if left:
+            self.grow_avoidance(left)
+
+    def on_loss(self, now_s: float) -> None:
+        self.ssthresh = max(2.0, self.window // 2)
+
+
+class Round:
+    """A round trip: over when the first packet sent after its beginning is delivered."""
+
+    def __init__(self) -> None:
+        self._end = 0
+
+    def begin(self, delivered: int, in_flight: int) -> None:
+        self._end = delivered + in_flight
+
+    def over(self, delivered: int) -> bool:
+        return delivered > self._end

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an experiment file to jobs: validated, expanded, compiled and linted before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis import metrics
+from analysis.errors import AnalysisError
+from analysis.expectations import parse
+from testbed.agent.plan import Plan
+from testbed.compile import compile_plan
+from testbed.errors import Problem, SpecError
+from testbed.lint import Finding, lint
+from testbed.runs import Run, expand
+from testbed.spec.load import Document, Loc, load
+from testbed.spec.model import Experiment
+from testbed.spec.names import nearest
+
+MAX_RUNS = 100_000
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An experiment with the plan of each run, and what the lint says of all of them."""
+
+    experiment: Experiment
+    document: Document
+    runs: list[Run]
+    plans: list[Plan]
+    findings: list[Finding]
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == "error"]
+
+
+def prepare(path: Path, seed: int | None = None) -> Prepared:
+    """Read and check everything about an experiment file.
+
+    Raises SpecError or UsageError; starts nothing.
+    """
+    experiment, document = load(path)
+    _check_metrics(experiment, document)
+    runs = expand(document, experiment, None if seed is None else [seed])
+    if len(runs) > MAX_RUNS:
+        raise SpecError([Problem(str(path), document.line(("sweep",)), "sweep", f"{len(runs)} runs; at most {MAX_RUNS}")])
+    plans, findings = [], []
+    cached: dict[str, Plan] = {}
+    for run in runs:
+        key = run.experiment.model_dump_json()
+        if key not in cached:
+            cached[key] = compile_plan(run.experiment, document)
+            findings += lint(cached[key])
+        plans.append(cached[key])
+    return Prepared(experiment, document, runs, plans, list(dict.fromkeys(findings)))
+
+
+def _check_metrics(experiment: Experiment, document: Document) -> None:
+    problems = []
+
+    def problem(loc: Loc, message: str) -> None:
+        problems.append(Problem(document.file, document.line(loc), ".".join(map(str, loc)), message))
+
+    for i, name in enumerate(experiment.metrics):
+        try:
+            metrics.find(name)
+        except AnalysisError as error:
+            problem(("metrics", i), str(error))
+    swept = set() if experiment.sweep is None else set(experiment.sweep.parameters)
+    for i, expectation in enumerate(experiment.expectations):
+        try:
+            parse(expectation.model_dump(exclude_none=True))
+        except AnalysisError as error:
+            problem(("expectations", i), str(error))
+        for name in set(expectation.where) - swept:
+            problem(("expectations", i, "where"), f"{name!r} is not a parameter of the sweep; {nearest(name, swept)}")
+    if problems:
+        raise SpecError(problems)

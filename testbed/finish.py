@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Raw files → records, metrics and verdict of one run folder; can be done again at any time.
+
+    python -m testbed.finish FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from analysis import metrics
+from analysis.errors import AnalysisError
+from analysis.verdict import Evidence, judge
+from collectors.collect import collect
+from collectors.errors import CollectError
+from testbed import quantities
+from testbed.agent.plan import Plan, from_json
+from testbed.errors import UsageError, WarpbedError
+from testbed.results import read_run
+from topologies.model import address_plan
+
+
+def finish(folder: Path) -> None:
+    """Make the records of a run and put metrics and verdict into its run.json.
+
+    The new records replace the old ones only when all of them are there. Raises CollectError, AnalysisError, UsageError.
+    """
+    document, plan = read_run(folder / "run.json"), from_json((folder / "raw/plan.json").read_text())
+    try:
+        facts = json.loads((folder / "raw/guest.json").read_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{folder / 'raw/guest.json'}: {error}; without it the run cannot be collected again") from error
+    fresh = folder / f".records.{os.getpid()}"
+    try:
+        collect(folder / "raw", fresh, plan, facts)
+        shutil.rmtree(folder / "records", ignore_errors=True)
+        fresh.rename(folder / "records")
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    document["metrics"] = metrics.compute(folder, context(plan, document["spec"]))
+    console = (folder / "raw/console.log").read_text(errors="replace")
+    document["verdict"] = judge(Evidence(plan, facts, folder / "records", console))
+    aside = folder / f".run.json.{os.getpid()}"
+    aside.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    aside.rename(folder / "run.json")
+
+
+def context(plan: Plan, spec: dict[str, Any]) -> dict[str, Any]:
+    """What the metrics need to know besides the records."""
+    bottleneck = None
+    if plan.network.bottleneck is not None:
+        place = plan.network.bottleneck
+        interface = next(i for i in address_plan(plan.network)[place.node].interfaces if i.peer == place.peer)
+        bottleneck = {"node": place.node, "interface": interface.name, "rate_bps": interface.egress.rate_bps}
+    return {"duration_s": plan.duration_s, "warmup_s": quantities.seconds(spec["warmup"]), "bottleneck": bottleneck}
+
+
+def main() -> int:
+    try:
+        finish(Path(sys.argv[1]))
+    except (CollectError, AnalysisError, WarpbedError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

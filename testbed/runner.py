@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Execute the runs of an experiment that are missing: side by side, each pinned to a CPU, each resumable."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from testbed.agent.plan import Plan
+from testbed.cache import ROOT
+from testbed.errors import WarpbedError
+from testbed.results import FORMAT, Results, purge_aside
+from testbed.runs import Run
+from testbed.virtual.launch import GuestKernel, Outcome, execute
+
+Report = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class Job:
+    """One run that is to be done. `progress_s` is its virtual time while it runs."""
+
+    run: Run
+    plan: Plan
+    run_id: str
+    progress_s: float = 0.0
+
+
+@dataclass
+class Summary:
+    done: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    present: int = 0
+    cancelled: bool = False
+
+
+def cpus(jobs: int | None) -> list[int]:
+    """CPUs to pin guests to, one per job; all that this process may use where jobs is None."""
+    allowed = sorted(os.sched_getaffinity(0))
+    count = len(allowed) if jobs is None else jobs
+    return [allowed[i % len(allowed)] for i in range(count)]
+
+
+class Runner:
+    """Runs jobs on the virtual host. `cancel()` may be called from any thread or signal handler."""
+
+    def __init__(self, results: Results, kernel: GuestKernel, jobs: int | None, report: Report) -> None:
+        self._results, self._kernel, self._report = results, kernel, report
+        self._cpus = cpus(jobs)
+        self._cancelled = threading.Event()
+        self._lock = threading.Lock()
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def run_all(self, jobs: list[Job]) -> Summary:
+        """Do every job; a failed one does not keep the others from being done."""
+        summary, todo = Summary(), queue.SimpleQueue[Job]()
+        purge_aside(self._results.base)
+        for job in jobs:
+            if self._results.is_complete(job.run_id):
+                summary.present += 1
+            else:
+                todo.put(job)
+        if todo.empty():
+            return summary
+        self._results.base.mkdir(parents=True, exist_ok=True)
+        janitor = _start_janitor(self._results.base)
+        try:
+            workers = [threading.Thread(target=self._work, args=(cpu, todo, summary)) for cpu in self._cpus]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                while worker.is_alive():  # an uninterrupted join would hold signals back
+                    worker.join(0.2)
+        finally:
+            assert janitor.stdin is not None
+            janitor.stdin.close()
+            janitor.wait()
+        summary.cancelled = self._cancelled.is_set()
+        return summary
+
+    def _work(self, cpu: int, todo: queue.SimpleQueue[Job], summary: Summary) -> None:
+        while not self._cancelled.is_set():
+            try:
+                job = todo.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                self._one(job, cpu, summary)
+            except Exception as error:  # whatever it is, it belongs to this run and not to the others
+                self._failed(summary, job, f"{type(error).__name__}: {error}")
+
+    def _one(self, job: Job, cpu: int, summary: Summary) -> None:
+        self._report({"event": "started", "run": job.run_id})
+
+        def progress(virtual_s: float) -> None:
+            job.progress_s = virtual_s
+            self._report({"event": "progress", "run": job.run_id, "virtual_s": virtual_s, "of_s": job.plan.duration_s})
+
+        with self._results.aside() as folder:
+            _check_path(folder)
+            raw = folder / "raw"
+            raw.mkdir()
+            outcome = execute(self._kernel, job.plan, raw, cpu, job.run.seed, progress, self._cancelled.is_set)
+            if self._cancelled.is_set():
+                return
+            document = _run_json(job, self._kernel, outcome, self._results.folder.name)
+            error = outcome.error
+            if error is None:
+                _write(folder / "run.json", document)
+                error = _collect(folder, cpu)
+            if error is not None:
+                document.update(status="failed", error=error)
+                _write(folder / "run.json", document)
+                kept = self._results.publish_failed(folder, job.run_id)
+                self._failed(summary, job, f"{error['stage']} {error['subject']}: {error['detail']} (see {kept / 'raw'})")
+                return
+            self._results.publish(folder, job.run_id)
+        with self._lock:
+            summary.done.append(job.run_id)
+        self._report({
+            "event": "done", "run": job.run_id, "of_s": job.plan.duration_s, "wall_s": round(outcome.wall_s, 2),
+            "speed": round(job.plan.duration_s / outcome.wall_s, 2),
+        })
+
+    def _failed(self, summary: Summary, job: Job, message: str) -> None:
+        with self._lock:
+            summary.failed[job.run_id] = message
+        self._report({"event": "failed", "run": job.run_id, "of_s": job.plan.duration_s, "message": message})
+
+
+def _start_janitor(base: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-I", str(ROOT / "testbed/janitor.py"), str(base.absolute()), str(ROOT)],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, cwd="/",
+    )
+
+
+def _check_path(folder: Path) -> None:
+    if not str(folder).isprintable() or any(c in str(folder) for c in " \"'\\"):
+        raise WarpbedError(f"{folder}: the guest's command line cannot hold blanks or quotes; use --results with another folder")
+
+
+def _run_json(job: Job, kernel: GuestKernel, outcome: Outcome, experiment: str) -> dict[str, Any]:
+    environment = dict(outcome.facts.get("environment", {}))
+    environment["build"] = kernel.facts
+    environment["host_cpu"] = _cpu_model()
+    environment["topology"] = _topology(job.plan)
+    facts = {key: value for key, value in outcome.facts.items() if key not in ("environment", "error", "ok")}
+    return {
+        "format": FORMAT, "experiment": experiment, "run": job.run_id, "seed": job.run.seed, "params": job.run.params,
+        "host": "virtual", "status": "complete", "error": None, "verdict": None, "metrics": {},
+        "spec": job.run.spec(), "environment": environment, "facts": facts,
+        "timing": {"virtual_s": job.plan.duration_s, "wall_s": round(outcome.wall_s, 3), "ended": int(time.time())},
+    }
+
+
+def _topology(plan: Plan) -> dict[str, Any]:
+    """Nodes and links for the report's picture."""
+    return {
+        "nodes": [{"name": node.name, "kind": node.kind} for node in plan.network.nodes],
+        "links": [
+            {
+                "a": link.a, "b": link.b, "rate_bps": link.forward.rate_bps, "delay_s": link.forward.delay_ns / 1e9,
+                "buffer": None if link.forward.buffer is None else f"{link.forward.buffer.size} {link.forward.buffer.unit}",
+                "loss": link.forward.loss,
+            }
+            for link in plan.network.links
+        ],
+    }
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return "unknown"
+
+
+def _collect(folder: Path, cpu: int) -> dict[str, str] | None:
+    """Raw files to records, metrics and verdict, in a process of its own on the run's CPU."""
+    done = subprocess.run(
+        ["taskset", "-c", str(cpu), sys.executable, "-m", "testbed.finish", str(folder)],
+        capture_output=True, text=True, cwd=ROOT,
+    )
+    if done.returncode == 0:
+        return None
+    words = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
+    return {"stage": "collect", "subject": folder.name, "detail": "\n".join(words[-8:])}
+
+
+def _write(file: Path, document: dict[str, Any]) -> None:
+    file.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--only`: choose runs by their parameters."""
+
+from __future__ import annotations
+
+from testbed.errors import UsageError
+from testbed.runs import Run
+from testbed.spec.names import nearest
+
+
+def select(runs: list[Run], expression: str) -> list[Run]:
+    """Runs that match every `name=value|value` or `name!=value` of a comma-separated expression; `seed` is a name too.
+
+    Raises UsageError for unknown names and for values that no run has.
+    """
+    chosen = runs
+    for part in filter(None, (text.strip() for text in expression.split(","))):
+        name, sign, values = part.partition("=")
+        if not sign:
+            raise UsageError(f"--only {part}: write name=value, name=value|value or name!=value")
+        negated = name.endswith("!")
+        name = name.removesuffix("!").strip()
+        known = {*runs[0].params, "seed"} if runs else {"seed"}
+        if name not in known:
+            raise UsageError(f"--only {part}: no parameter {name!r}; {nearest(name, known)}")
+        wanted = {value.strip() for value in values.split("|")}
+        present = {_value(run, name) for run in runs}
+        if not wanted <= present:
+            missing = sorted(wanted - present)
+            raise UsageError(f"--only {part}: no run has {name} {', '.join(missing)}; {nearest(missing[0], present)}")
+        chosen = [run for run in chosen if (_value(run, name) in wanted) != negated]
+    return chosen
+
+
+def _value(run: Run, name: str) -> str:
+    return str(run.seed if name == "seed" else run.params[name])

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Understand the guest's console: messages of the agent, and the kernel's cries for help."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+PREFIX = "WARPBED "
+"""Starts every line that the guest's init means for the launcher (see testbed.virtual.init)."""
+DISASTERS = re.compile(
+    r"Kernel panic - not syncing|\bBUG: |\bOops\b|general protection fault|kernel BUG at|"
+    r"Out of memory: Killed process|Segfault with no mm|time-travel: time goes backwards"
+)
+WARNINGS = re.compile(r"WARNING: CPU: |UBSAN: |INFO: task .* blocked")
+KEEP = 15
+
+
+@dataclass
+class Console:
+    """What has been seen so far. `disaster` holds the kernel's words from the first disaster on."""
+
+    built: bool = False
+    done: bool = False
+    virtual_s: float = 0.0
+    errors: list[str] = field(default_factory=list)
+    disaster: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def line(self, text: str) -> bool:
+        """Take one line; True where it shows that the guest moves on."""
+        if text.startswith(PREFIX):
+            return self._message(text.removeprefix(PREFIX))
+        if self.disaster:
+            if len(self.disaster) < KEEP:
+                self.disaster.append(text)
+        elif DISASTERS.search(text):
+            self.disaster.append(text)
+        elif WARNINGS.search(text):
+            self.warnings.append(text)
+        return False
+
+    def _message(self, message: str) -> bool:
+        word, _, rest = message.partition(" ")
+        if word == "running":
+            self.virtual_s = float(rest)
+        elif word == "built":
+            self.built = True
+        elif word == "done":
+            self.done = True
+        elif word == "error":
+            self.errors.append(rest)
+        return True

@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Regenerates requirements.lock and requirements-dev.lock from the .in files. `tools/lock.sh --upgrade` also moves
+# to the newest versions that the .in files allow; without it, versions stay as locked where they still fit.
+set -eu
+cd "$(dirname "$0")/.."
+
+uv_version=0.13.8
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+/usr/bin/python3 -m venv "$tmp/venv"
+"$tmp/venv/bin/pip" install --quiet "uv==$uv_version"
+
+lock() {
+    # --fork-strategy fewest: the same versions, and so the same numbers, on Python 3.11 and 3.13.
+    # --only-binary: the entry script builds nothing.
+    # --no-emit-*: this machine's package index stays out of the file.
+    "$tmp/venv/bin/uv" pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --only-binary :all: \
+        --generate-hashes --no-emit-index-url --no-emit-find-links --no-header "$@" >/dev/null
+    out=$(basename "$3")
+    { printf '# %s\n' 'SPDX-License-Identifier:'' Apache-2.0' 'Made by tools/lock.sh; edit the .in file instead.'
+      grep -v -e '^# SPDX' -e '^# Made by' "$out"; } >"$tmp/$out"
+    cat "$tmp/$out" >"$out"
+}
+
+lock requirements.in -o requirements.lock "$@"
+lock requirements-dev.in -o requirements-dev.lock "$@"
