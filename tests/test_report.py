@@ -169,6 +169,19 @@ def test_the_queue_is_that_of_the_named_bottleneck_or_the_longest(tmp_path: Path
         assert (max(entry.get("hi", entry["lo"])) == 0) is (highest == 0)
 
 
+def test_fairness_over_time_is_drawn_for_several_flows_only(tmp_path: Path) -> None:
+    folder = make_results(tmp_path, [Case("medley", 50, 1, flows=3), Case("medley", 50, 1)], duration_s=11.0)
+    html = build(folder)
+    assert "jain" in [figure["name"] for figure in data_of(html)["figures"]]
+    drawn = [entry for run in data_of(html)["runs"] for entry in run["series"] if entry["figure"] == "jain"]
+    assert len(drawn) == 1
+    values = drawn[0]["lo"]
+    assert len({value for value in values if value is not None}) <= 2  # two windows of 5 s
+    assert all(1 / 3 <= value <= 1 for value in values if value is not None)
+    alone = build(folder, [Case("medley", 50, 1).name])
+    assert "jain" not in [figure["name"] for figure in data_of(alone)["figures"]]
+
+
 def test_many_flows_get_fewer_buckets_each() -> None:
     assert buckets_for(1) == MOST_BUCKETS
     assert buckets_for(10_000) == FEWEST_BUCKETS
