@@ -77,5 +77,5 @@ def concatenate(kind: str, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]
     joined: dict[str, Any] = {}
     for name, _ in SCHEMAS[kind]:
         values = [part[name] for part in parts]
-        joined[name] = np.ma.concatenate(values) if values else []
+        joined[name] = np.ma.concatenate(values) if values else []  # type: ignore[no-untyped-call]
     return joined

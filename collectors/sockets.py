@@ -47,7 +47,7 @@ def rows(path: Path, flow_of: Mapping[tuple[int, int, int], str], start_ns: int)
             for name, (form, offset) in FIELDS.items():
                 columns[name].append(struct.unpack_from(form, info, offset)[0])
     result: dict[str, Any] = dict(columns)
-    for name, (form, _) in FIELDS.items():
+    for name in FIELDS:
         result[name] = np.minimum(np.array(columns[name], dtype=np.uint64), 2**63 - 1).astype(np.int64)
     threshold = result["ssthresh_packets"]
     result["ssthresh_packets"] = np.ma.masked_array(threshold, threshold >= INFINITE)

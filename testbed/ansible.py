@@ -19,11 +19,11 @@ PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-def play(playbook: str, variables: Mapping[str, object]) -> int:
+def play(playbook: str, variables: Mapping[str, object], failed_early: int = 2) -> int:
     """Run a playbook of this checkout; returns 0, 1 or 2.
 
-    A play that fails while packages are installed has started nothing: 2. What the programs that it calls return is
-    taken from a status file; every other failure is 1.
+    Where the play got as far as to execute runs, the code is theirs (warpbed_stream leaves it in a status file). One
+    that fails before has started nothing and gives `failed_early`.
     """
     with tempfile.TemporaryDirectory(prefix="warpbed-") as folder:
         status = Path(folder) / "status"
@@ -44,7 +44,7 @@ def play(playbook: str, variables: Mapping[str, object]) -> int:
         try:
             return int(status.read_text())
         except (OSError, ValueError):
-            return 1
+            return failed_early
 
 
 def _interrupted(process: subprocess.Popen[bytes]) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from analysis import metrics as metric_registry
 from analysis.errors import AnalysisError
 from analysis.expectations import check_all
-from analysis.report.__main__ import write_report
+from analysis.report.__main__ import write_report  # type: ignore[attr-defined]
 from analysis.results import Run as ResultRun
 from analysis.results import load_experiment
 from analysis.table import Style, as_csv, as_json, render
@@ -230,7 +230,7 @@ def build_kernels(options: argparse.Namespace) -> int:
     variables: dict[str, object] = {"kernel_build_series": series}
     if options.source is not None:
         variables["kernel_build_source"] = str(options.source.resolve())
-    return ansible.play("build_kernels.yml", variables)
+    return ansible.play("build_kernels.yml", variables, failed_early=1)
 
 
 def schema(options: argparse.Namespace) -> int:
@@ -251,9 +251,9 @@ def test(options: argparse.Namespace) -> int:
 
 def test_with(arguments: list[str]) -> int:
     """Install what tests need, build the kernel, then run pytest."""
-    code = ansible.play("test_environment.yml", {"kernel_build_series": DEFAULT_SERIES})
+    code = ansible.play("test_environment.yml", {"kernel_build_series": DEFAULT_SERIES}, failed_early=1)
     if code:
         return code
     command = [sys.executable, "-P", "-m", "pytest", *arguments]
     os.chdir(ROOT)
-    os.execv(command[0], command)
+    return os.execv(command[0], command)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from testbed import quantities
 from testbed.agent.plan import FIRST_PORT, Capture, FlowPlan, HostSettings, Module, Plan
@@ -15,6 +14,9 @@ from testbed.spec.names import IN_TREE_CCAS, nearest, project_ccas
 from topologies import registry
 from topologies.model import Network, idle_rtt_ns, path
 
+GUEST_MODULES = "/run/warpbed/modules"
+"""Where the virtual host's guest sees the kernel build's modules."""
+BATCH_MODULE = "warp_rxbatch"
 GRACE_S = 60.0
 """Virtual or real seconds that applications get after the end to finish by themselves."""
 
@@ -76,7 +78,7 @@ def compile_plan(experiment: Experiment, document: Document, modules: Mapping[st
         tcp_probe=samplers.tcp_probe,
         sockets_interval_s=_interval(samplers.sockets),
         queues_interval_s=_interval(samplers.queues),
-        modules=tuple(_modules(experiment.flows, modules or {})),
+        modules=tuple(_modules(experiment, modules or {})),
         cca_params=_in_tree_params(experiment, document),
     )
 
@@ -188,12 +190,17 @@ def _param(value: object) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def _modules(flows: Iterable[Flow], files: Mapping[str, str]) -> Iterable[Module]:
+def _modules(experiment: Experiment, files: Mapping[str, str]) -> Iterable[Module]:
+    def module(name: str, params: dict[str, str]) -> Module:
+        return Module(files.get(name, f"{GUEST_MODULES}/{name}.ko"), params)
+
+    if experiment.virtual.batch_receivers:
+        yield module(BATCH_MODULE, {"ports": f"{FIRST_PORT}-{FIRST_PORT + len(experiment.flows) - 1}"})
     params: dict[str, dict[str, str]] = {}
-    for flow in flows:
+    for flow in experiment.flows:
         params.setdefault(f"tcp_{flow.cca.name}", {}).update({k: _param(v) for k, v in flow.cca.params.items()})
-    for name in used_modules(flows):
-        yield Module(files.get(name, str(Path("/run/warpbed/modules") / f"{name}.ko")), params[name])
+    for name in used_modules(experiment.flows):
+        yield module(name, params[name])
 
 
 def _in_tree_params(experiment: Experiment, document: Document) -> dict[str, dict[str, str]]:

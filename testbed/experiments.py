@@ -51,7 +51,7 @@ def prepare(path: Path, seed: int | None = None) -> Prepared:
     for run in runs:
         key = run.experiment.model_dump_json()
         if key not in cached:
-            cached[key] = compile_plan(run.experiment, document)
+            cached[key] = compile_plan(run.experiment, run.document)
             findings += lint(cached[key])
         plans.append(cached[key])
     return Prepared(experiment, document, runs, plans, list(dict.fromkeys(findings)))

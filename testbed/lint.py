@@ -55,7 +55,7 @@ def _bottleneck_buffer(plan: Plan) -> Iterator[Finding]:
         if not limited:
             yield Finding("no-rate", "warning", f"flow {flow.name}: no link of its path has a rate; nothing queues anywhere")
             continue
-        rate, a, b, direction = min(limited, key=lambda item: item[0])
+        rate, a, b, direction = min(limited, key=lambda item: (item[0], item[3].buffer is None))
         if direction.buffer is None:
             yield Finding("no-buffer", "error", f"{a}→{b} is the slowest link of flow {flow.name} and has no buffer size")
             continue

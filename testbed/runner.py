@@ -97,7 +97,7 @@ class Runner:
                 return
             try:
                 self._one(job, cpu, summary)
-            except Exception as error:  # whatever it is, it belongs to this run and not to the others
+            except Exception as error:  # noqa: BLE001 — whatever it is, it belongs to this run and not to the others
                 self._failed(summary, job, f"{type(error).__name__}: {error}")
 
     def _one(self, job: Job, cpu: int, summary: Summary) -> None:

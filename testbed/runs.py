@@ -26,11 +26,12 @@ NOT_IN_HASH = {"title", "question", "source", "sweep", "repeats", "seeds", "metr
 
 @dataclass(frozen=True)
 class Run:
-    """One run: an experiment without a sweep, the parameters that made it, and a seed."""
+    """One run: an experiment without a sweep, the parameters that made it, a seed, and where its values stand."""
 
     experiment: Experiment
     params: dict[str, Scalar]
     seed: int
+    document: Document
 
     def spec(self) -> dict[str, Any]:
         """The resolved experiment as plain data."""
@@ -58,8 +59,9 @@ def expand(document: Document, experiment: Experiment, seeds: list[int] | None =
     runs = []
     for params, locations in _cells(document, experiment):
         data, lines = _with(document, experiment, params, locations)
-        resolved = validate(data, document, lines)
-        runs += [Run(resolved, params, seed) for seed in seeds or experiment.all_seeds()]
+        place = document.with_lines(lines)
+        resolved = validate(data, place)
+        runs += [Run(resolved, params, seed, place) for seed in seeds or experiment.all_seeds()]
     return runs
 
 

@@ -49,7 +49,7 @@ def test_the_model_of_chapter_4_gives_the_papers_example() -> None:
 )
 def test_gamma_is_positive_and_below_the_increment(w: int, i: float, d: float, queue: float) -> None:
     gamma = medley.influence(w, i, d * (1 + queue), d)
-    assert 0 < gamma
+    assert gamma > 0
     assert gamma < i * (1 + queue) / 2 + 1e-9
     assert gamma < w + 1e-9
 

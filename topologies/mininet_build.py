@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from mininet.link import Intf
 from mininet.link import Link as MininetLink
@@ -21,6 +21,7 @@ from mininet.topo import Topo
 from testbed.agent.namespaces import disable_offloads, entered, write_sysctls
 from topologies.model import Direction, Network, NodePlan, address_plan
 from topologies.tc import egress_lines, wire_lines
+
 
 class BuildError(Exception):
     """A network that the kernel refused; the text holds the command and the kernel's words."""
@@ -106,7 +107,7 @@ class PlannedIntf(Intf):  # type: ignore[misc]
 class WireLink(MininetLink):  # type: ignore[misc]
     """A link with a namespace in the middle, where delay and loss happen; a plain veth pair without them."""
 
-    pending: list[tuple[str, int, str, int, str, str, Direction, Direction]] = []
+    pending: ClassVar[list[tuple[str, int, str, int, str, str, Direction, Direction]]] = []
     wires: WarpNode | None = None
     created = 0
 
@@ -115,7 +116,7 @@ class WireLink(MininetLink):  # type: ignore[misc]
         params.pop("intf", None)
         super().__init__(node1, node2, intf=PlannedIntf, **params)
 
-    def makeIntfPair(  # type: ignore[override]
+    def makeIntfPair(
         self, intfname1: str, intfname2: str, addr1: str, addr2: str, node1: Any, node2: Any, deleteIntfs: bool = True
     ) -> None:
         WireLink.pending.append((intfname1, node1.pid, intfname2, node2.pid, addr1, addr2, *self.directions))

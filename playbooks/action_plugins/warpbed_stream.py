@@ -12,8 +12,10 @@ end it takes as the sign to stop.
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
@@ -25,7 +27,7 @@ KEPT_LINES = 20
 ENDING_TIMEOUT_S = 60
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]
+class ActionModule(ActionBase):
     """See the module's text. Check mode runs nothing."""
 
     TRANSFERS_FILES = False
@@ -38,6 +40,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         if self._task.check_mode:
             return {**result, "skipped": True, "msg": "check mode runs nothing"}
         code, lines = _stream([str(part) for part in argv])
+        if status := os.environ.get("WARPBED_STATUS"):  # for whoever has called ansible-playbook
+            Path(status).write_text(str(code))
         result.update(rc=code, changed=code == 0 and not any(line.startswith("nothing to do") for line in lines))
         if code:
             result.update(failed=True, msg="\n".join(lines[-KEPT_LINES:]) or f"{argv[0]} ended with exit code {code}")
@@ -48,7 +52,10 @@ def _stream(argv: list[str]) -> tuple[int, list[str]]:
     display, lines = Display(), []
     # Ansible's worker is a process of its own; without this it would outlive a killed ansible-playbook
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    process = subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        env=dict(os.environ, WARPBED_STOP_AT_EOF="1"),
+    )
     assert process.stdin is not None and process.stdout is not None
     try:
         for line in process.stdout:

@@ -62,6 +62,7 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         run.go(start_s, report)
         facts["capture_drops"], facts["tcp_probe_lost"] = run.finish()
         facts["ended_s"] = time.monotonic() - start_s
+        facts["module_params_at_end"] = environment.kernel()["module_params"]
         facts["queue_statistics"] = {name: environment.queue_statistics(pid) for name, pid in network.pids().items()}
     finally:
         run.kill()
@@ -150,8 +151,10 @@ class _Run:
             schedule.every(start_s, PROBE_DRAIN_S, end_s, self._probe.drain)
 
         def tick() -> None:
-            for part in (*self._flows, *self._captures):
-                part.check_running()
+            for flow in self._flows:
+                flow.check_running()
+            for capture in self._captures:
+                capture.check_running()
             report(f"running {time.monotonic() - start_s:.1f}")
 
         schedule.every(start_s, TICK_S, end_s, tick)
@@ -168,5 +171,7 @@ class _Run:
         return drops, lost
 
     def kill(self) -> None:
-        for part in (*self._flows, *self._captures):
-            part.kill()
+        for flow in self._flows:
+            flow.kill()
+        for capture in self._captures:
+            capture.kill()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from testbed.errors import Problem, SpecError, UsageError
@@ -38,6 +40,7 @@ class Document:
         except (YAMLError, ValueError) as error:
             raise SpecError([Problem(file, 1, "", f"not YAML: {error}")]) from error
         self._count = 0
+        self._moved: dict[Loc, int] = {}
         self.data = self._plain(self._tree, 0)
 
     def _plain(self, node: Any, depth: int) -> Any:
@@ -55,14 +58,24 @@ class Document:
                 return kind(node)
         return str(node)
 
+    def with_lines(self, moved: Mapping[Loc, int]) -> Document:
+        """The same file, where the values at some places come from other lines (those of a sweep)."""
+        other = copy.copy(self)
+        other._moved = {**self._moved, **moved}
+        return other
+
     def line(self, loc: Loc) -> int:
         """Line of the value at loc, or of the nearest thing around it that the file has."""
-        node, line = self._tree, 1
+        for length in range(len(loc), 0, -1):
+            if loc[:length] in self._moved:
+                return self._moved[loc[:length]]
+        node: Any = self._tree
+        line = 1
         for part in loc:
             try:
-                if isinstance(node, Mapping) and part in node:
+                if isinstance(node, CommentedMap) and part in node:
                     line = node.lc.key(part)[0] + 1
-                elif isinstance(node, list) and isinstance(part, int):
+                elif isinstance(node, CommentedSeq) and isinstance(part, int):
                     line = node.lc.item(part)[0] + 1
                 else:
                     continue
@@ -94,22 +107,19 @@ def load(path: Path) -> tuple[Experiment, Document]:
     return validate(document.data, document), document
 
 
-def validate(data: Mapping[str, Any], document: Document, lines: Mapping[Loc, int] | None = None) -> Experiment:
-    """Validate plain data; `lines` overrides the line of places that a sweep has set."""
+def validate(data: Mapping[str, Any], document: Document) -> Experiment:
+    """Validate plain data that came from a document."""
     try:
         return Experiment.model_validate(data)
     except ValidationError as error:
-        raise SpecError(list(_problems(error, data, document, lines or {}))) from error
+        raise SpecError(list(_problems(error, data, document))) from error
 
 
-def _problems(
-    error: ValidationError, data: Mapping[str, Any], document: Document, lines: Mapping[Loc, int]
-) -> Iterator[Problem]:
+def _problems(error: ValidationError, data: Mapping[str, Any], document: Document) -> Iterator[Problem]:
     seen = set()
     for item in error.errors():
         loc = _existing(item["loc"], data, item["type"])
-        line = next((lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in lines), document.line(loc))
-        problem = Problem(document.file, line, ".".join(map(str, loc)), _message(item, loc))
+        problem = Problem(document.file, document.line(loc), ".".join(map(str, loc)), _message(item, loc))
         if problem not in seen:
             seen.add(problem)
             yield problem

@@ -65,7 +65,7 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except BaseException:
+    except BaseException:  # noqa: BLE001 — whatever it is, the launcher must hear of it
         for line in traceback.format_exc().splitlines():
             say("error " + line)
     finally:

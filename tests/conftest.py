@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from testbed.errors import WarpbedError
+from testbed.virtual.kernel import find
+from testbed.virtual.launch import GuestKernel
+from tests import lab
+
+# no test depends on how fast the machine is, and a failure is found again by running again
+settings.register_profile("warpbed", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("warpbed")
+
+
+@pytest.fixture(scope="session")
+def kernel() -> GuestKernel:
+    """The default guest kernel; without one the tests that need it fail, since nothing that matters was tested."""
+    try:
+        return find("default")
+    except WarpbedError as error:
+        pytest.fail(str(error))
+
+
+@pytest.fixture(scope="session")
+def small(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the small experiment with one seed, made once."""
+    return lab.execute(tmp_path_factory.mktemp("small"), lab.SMALL)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small experiments for the tests, and how they are executed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# One cubic flow of five seconds: 20 Mbit/s, 20 ms RTT and a bit, a buffer of about one BDP.
+SMALL = """\
+warpbed: 1
+name: small
+title: One short flow
+duration: 5s
+topology:
+  name: dumbbell
+  params: {rate: 20mbit, delay: 9ms, buffer: 40p, access_rate: 1gbit, access_delay: 500us}
+flows:
+  - {name: f1, cca: cubic, from: s1, to: d1}
+"""
+
+
+def write(folder: Path, text: str, name: str = "experiment.yml") -> Path:
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def command(*arguments: str | Path) -> list[str]:
+    """`./warpbed` without its environment's start-up: the tests run inside that environment already."""
+    return [sys.executable, "-P", "-m", "testbed", *map(str, arguments)]
+
+
+def warpbed(*arguments: str | Path, code: int = 0, timeout_s: float = 300, environment: dict[str, str] | None = None) -> str:
+    """Run a command to its end, check its exit code and return all that it printed."""
+    done = subprocess.run(
+        command(*arguments), capture_output=True, text=True, cwd=ROOT, timeout=timeout_s,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}, stdin=subprocess.DEVNULL,
+    )
+    words = done.stdout + done.stderr
+    assert done.returncode == code, f"exit code {done.returncode}, expected {code}:\n{words}"
+    return words
+
+
+def execute(
+    folder: Path, text: str, *arguments: str, code: int = 0, environment: dict[str, str] | None = None
+) -> Path:
+    """Execute an experiment's text; returns the folder of its results."""
+    file = write(folder, text)
+    warpbed("execute", file, "--results", folder / "results", *arguments, code=code, environment=environment)
+    return only_folder(folder / "results")
+
+
+def only_folder(results: Path) -> Path:
+    (found,) = [entry for entry in results.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+    return found
+
+
+def runs(folder: Path) -> list[dict[str, Any]]:
+    """run.json of every complete run, in the order of the folders' names, with `path`."""
+    files = sorted(file for file in folder.glob("*/run.json") if ".failed-" not in str(file))
+    return [{**json.loads(file.read_text()), "path": file.parent} for file in files]
+
+
+def digests(run: Path) -> dict[str, str]:
+    """SHA-256 of every capture and every record of a run."""
+    files = sorted([*run.glob("raw/*.pcap"), *run.glob("records/*.parquet")])
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def table(run: Path, kind: str) -> dict[str, Any]:
+    """A run's records as columns."""
+    columns: dict[str, Any] = {}
+    data = pq.read_table(run / "records" / f"{kind}.parquet")
+    for name in data.column_names:
+        columns[name] = data[name].to_numpy()
+    return columns
