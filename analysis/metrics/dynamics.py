@@ -16,6 +16,8 @@ from analysis.records import Columns
 # Convergence: the rate is smoothed over this many BaseRTTs, and the stable band is widened by this share of its mean.
 SMOOTHING_BASERRTS = 5
 BAND_SLACK = 0.05
+# A steady rise enters its own widened band at 0.46 of its life; what gets there after this share may be one.
+LATEST_ENTRY = 0.4
 # Time scales of the coefficient of variation, in seconds.
 TIME_SCALES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
@@ -24,7 +26,7 @@ def convergence_baserrts(columns: Columns, life: Window, base_rtt_s: float) -> f
     """BaseRTTs until a flow's rate enters, for good, the band in which it stays during the last half of its life.
 
     The band is what makes a saw-tooth count as stable: Ho speaks of "a new stable state or period". A flow
-    that enters it only as the last half begins is still on its way: None.
+    that enters it only as the last half comes near is still on its way: None.
     """
     width_s = float(np.median(columns["width_s"])) if columns["width_s"].size else 0.0
     if width_s <= 0 or base_rtt_s <= 0:
@@ -41,7 +43,7 @@ def convergence_baserrts(columns: Columns, life: Window, base_rtt_s: float) -> f
         return None
     outside = np.flatnonzero((smooth[:half] < last.min() - slack) | (smooth[:half] > last.max() + slack))
     first_inside = int(outside[-1]) + 1 if outside.size else 0
-    if first_inside >= half - span:
+    if first_inside >= LATEST_ENTRY * smooth.size:
         return None
     # The mean of these bins is inside; its middle is when the rate itself was.
     return (first_inside + (span - 1) / 2 if outside.size else 0.0) * width_s / base_rtt_s
@@ -57,7 +59,7 @@ def convergence_time(run: RunRecords) -> float | None:
     """Smallest RTTs from a flow's start until its goodput is in its stable band for good; the slowest flow's.
 
     The band is what the goodput, smoothed over 5 BaseRTTs, spans in the last half of the flow's life, widened by 5 % of
-    its mean. Null where one of the flows does not get there before that half.
+    its mean. Null where one of the flows does not get there in the first 40 % of its life.
     Source: Ho 2008 s5.2.2, figures 5.5 and 5.8; intervals.delivered_bytes, flows.rtt_min_ms.
     """
     times: list[float] = []

@@ -13,6 +13,8 @@ from pathlib import Path
 from analysis.errors import AnalysisError
 from analysis.report import write_report
 
+__all__ = ["main", "write_report"]
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="analysis.report", description="Write an experiment's report.html.")

@@ -36,6 +36,7 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
     flows = sum(max(1, len(run.metrics.get("flows") or ())) for run in drawn)
     buckets, duration_s = series.buckets_for(flows), duration_s_of(runs)
     names = parameters(runs)
+    shared = any(len(run.metrics.get("flows") or ()) > 1 for run in drawn)
     texts = {show(value): None for run in runs for value in run.params.values()}
     entries = []
     for run in drawn:
@@ -67,7 +68,8 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
         "numbers": {text: value for text in texts if (value := quantity(text)) is not None},
         "figures": [
             {"name": figure.name, "title": figure.title, "unit": figure.unit, "zero": figure.from_zero,
-             "about": figure.about, "second": figure.second_label} for figure in series.FIGURES
+             "about": figure.about, "second": figure.second_label}
+            for figure in series.FIGURES if figure.name != series.JAIN or shared
         ],
         "quantiles": [round(float(value), 4) for value in series.QUANTILES],
         "runs": entries,

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from analysis import records
+from analysis.metrics.fairness import JAIN_WINDOW_S, common_window, jain_series
+from analysis.metrics.run import INTERVAL_COLUMNS, RunRecords, Window
 from analysis.records import Floats, Key
 from analysis.results import Run
 
 # The whole report's series share this many values (about 5 bytes each), so that one of many flows still opens.
 VALUE_BUDGET = 800_000
 FEWEST_BUCKETS, MOST_BUCKETS = 120, 1200
+JAIN = "jain"
 QUANTILES = np.linspace(0.0, 1.0, 201)
 
 
@@ -45,11 +48,14 @@ FIGURES = (
     Figure("goodput", "Goodput", "Mbit/s", "intervals", "goodput_mbps",
            about="Payload that reached the receiver for the first time, per interval of the records."),
     Figure("cwnd", "Congestion window", "packets", "sockets", "cwnd_packets", second="ssthresh_packets",
-           second_label="ssthresh", about="At every ACK; dashed: slow-start threshold, once it is finite."),
+           second_label="ssthresh", about="At every ACK; dashed: slow-start threshold, once it is finite, as the kernel's tcp_probe tells it: "
+           "outside recovery at least three quarters of the window."),
     Figure("rtt", "Round-trip time", "ms", "acks", "rtt_us", 1e-3, from_zero=False,
            about="Every unambiguous sample from the captured packets."),
     Figure("queue", "Queue at the bottleneck", "packets", "queues", "backlog_packets",
            about="Sampled backlog of the bottleneck's queue."),
+    Figure(JAIN, "Fairness", "Jain index", "", "",
+           about=f"Of the flows' goodputs in windows of {JAIN_WINDOW_S:g} s, while all flows are there."),
     Figure("in_flight", "In flight", "kB", "sockets", "in_flight_bytes", 1e-3,
            about="Bytes sent and not yet acknowledged."),
     Figure("sequence", "Sequence number", "MB", "sockets", "snd_una", 1e-6, about="Bytes acknowledged in order."),
@@ -61,7 +67,7 @@ def run_series(run: Run, buckets: int, duration_s: float) -> list[dict[str, Any]
     folder = run.path / "records"
     found: list[dict[str, Any]] = []
     by_file: dict[str, list[Figure]] = {}
-    for figure in FIGURES:
+    for figure in (figure for figure in FIGURES if figure.file):
         by_file.setdefault(figure.file, []).append(figure)
     for file, figures in by_file.items():
         columns = list(dict.fromkeys(name for figure in figures for name in (figure.column, figure.second) if name))
@@ -77,7 +83,31 @@ def run_series(run: Run, buckets: int, duration_s: float) -> list[dict[str, Any]
                 if figure.second:
                     _put(entry, "2", per_column[figure.second], figure.scale)
                 found.append(entry)
-    return found
+    fairness = _fairness(folder, buckets, duration_s)
+    return [*found, fairness] if fairness else found
+
+
+def _fairness(folder: Path, buckets: int, duration_s: float) -> dict[str, Any] | None:
+    """Jain's index as steps, for runs of several flows."""
+    intervals = records.collect(folder / "intervals.parquet", ("flow",), INTERVAL_COLUMNS)
+    run = RunRecords(
+        window=Window(0.0, duration_s),
+        bottleneck=None,
+        flows=tuple(records.rows(folder / "flows.parquet")),
+        intervals={flow: columns for (flow,), columns in intervals.items()},
+        queue=None,
+        rtt_sum_ms=0.0,
+        rtt_samples=0,
+    )
+    if len(run.tcp_flows) < 2:
+        return None
+    middles_s = (np.arange(buckets) + 0.5) * duration_s / buckets - common_window(run).start_s
+    index = np.floor(middles_s / JAIN_WINDOW_S).astype(np.int64)
+    steps = jain_series(run)
+    values = [steps[at] if 0 <= at < len(steps) else None for at in index.tolist()]
+    if all(value is None for value in values):
+        return None
+    return {"figure": JAIN, "flow": None, "lo": [None if value is None else _short(value) for value in values]}
 
 
 def run_distributions(run: Run) -> list[dict[str, Any]]:

@@ -47,4 +47,4 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
         for name, part in value.items():
             found.update(_flatten(part, f"{prefix} › {name}" if prefix else str(name)))
         return found
-    return {prefix: ", ".join(show(part) for part in value) if isinstance(value, list) else show(value)}
+    return {prefix: ", ".join(show(part) for part in value) if isinstance(value, list) else show(value) or "–"}

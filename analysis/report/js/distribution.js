@@ -4,9 +4,9 @@
 function distribution(data, items, target) {
   const one = figure("fig-rtt-cdf", "Distribution of the round-trip time", "Share of samples at or below a round-trip time.", false);
   target.append(one.box);
-  return ({ shown, style, entries, groups, panels }) => {
+  return ({ shown, style, entriesOf, groups, panels }) => {
     const mine = items.filter(shown);
-    one.setLegend(entries);
+    one.setLegend(entriesOf(mine));
     if (!mine.length) { one.panels.replaceChildren(html("p", { class: "empty" }, "No samples in the chosen runs.")); return; }
     const range = extent(mine.flatMap((item) => [item.x[0], item.x[item.x.length - 1]]), false);
     one.panels.replaceChildren(...groups.map((group) => {
@@ -24,7 +24,7 @@ function distribution(data, items, target) {
         const { colour, shape } = style(item);
         const points = item.x.map((value, step) => `${x(value).toFixed(1)},${y(data.quantiles[step]).toFixed(1)}`);
         plot.append(svg("path", { d: `M${points.join("L")}`, fill: "none", stroke: colour, "stroke-width": 1.6, opacity: inside.length > 12 ? 0.55 : 0.95 }));
-        for (const step of [30, 90, 150]) {
+        for (const step of shape ? [30, 90, 150] : []) {
           const at = step + (index % 5) * 6;
           plot.append(marker(shape, x(item.x[at]), y(data.quantiles[at]), 3.6, colour, theme().paper));
         }

@@ -52,15 +52,16 @@ function timeline(data, items, controls, target, afterDraw) {
     to.value = format(state.to);
     const shown = items.filter(visible);
     const colours = new Map(valuesOf(state.colour).map((value, index) => [value, look(index)]));
-    const plain = { colour: theme().colours[0], shape: "circle" };
-    const style = (item) => colours.get(item.attributes[state.colour]) || (state.colour ? { colour: theme().soft, shape: "cross" } : plain);
-    const used = new Set(shown.map((item) => item.attributes[state.colour]));
-    const entries = [...colours].filter(([value]) => used.has(value)).map(([value, one]) => ({ label: value, ...one }));
+    // A queue belongs to no flow: coloured by flow, it is one plain line.
+    const plain = { colour: theme().colours[0], shape: "" };
+    const style = (item) => colours.get(item.attributes[state.colour]) || plain;
+    const entriesOf = (some) => [...colours].filter(([value]) => some.some((item) => item.attributes[state.colour] === value))
+      .map(([value, one]) => ({ label: value, ...one }));
     const groups = state.panels ? valuesOf(state.panels).filter((value) => state.chosen.get(state.panels).has(value)) : [null];
     for (const one of figures) {
       const mine = shown.filter((item) => item.figure === one.kind.name);
       const second = mine.some((item) => item.lo2) ? [{ label: one.kind.second, colour: theme().soft, dash: "5 4" }] : [];
-      one.setLegend([...entries, ...second]);
+      one.setLegend([...entriesOf(mine), ...second]);
       one.drawn = [];
       if (extra.contains(one.box) && !extra.open) { one.panels.replaceChildren(); continue; }
       if (!mine.length) { one.panels.replaceChildren(html("p", { class: "empty" }, "No data of this kind in the chosen runs.")); continue; }
@@ -74,7 +75,7 @@ function timeline(data, items, controls, target, afterDraw) {
       }));
     }
     showCursor();
-    afterDraw({ shown: visible, style, entries, groups, panels: state.panels });
+    afterDraw({ shown: visible, style, entriesOf, groups, panels: state.panels });
   }
 
   function panel(one, group, inside, range, style, count) {
@@ -94,7 +95,7 @@ function timeline(data, items, controls, target, afterDraw) {
       plot.append(svg("path", { d: trace(item.lo, item.hi, x, y), fill: "none", stroke: colour, "stroke-width": inside.length > 6 ? 1.1 : 1.5, "stroke-linejoin": "round", opacity: dim }));
       if (item.lo2) plot.append(svg("path", { d: trace(item.lo2, item.hi2, x, y), fill: "none", stroke: colour, "stroke-width": 1.1, "stroke-dasharray": "5 4", opacity: dim * 0.8 }));
       const span = (state.to - state.from) / 6;
-      for (let step = 0; step < 6; step += 1) {
+      for (let step = 0; shape && step < 6; step += 1) {
         const at = near(item, Math.floor((state.from + span * (step + 0.25 + 0.5 * ((index % 5) / 5))) / bucket_s));
         const value = at === null ? null : (item.lo[at] + (item.hi || item.lo)[at]) / 2;
         if (value !== null) plot.append(marker(shape, x((at + 0.5) * bucket_s), y(value), 3.6, colour, theme().paper));
@@ -225,8 +226,9 @@ function timeline(data, items, controls, target, afterDraw) {
       readout.style.right = share > 0.5 ? `${(1 - share) * 100 + 2}%` : "auto";
     }
   }
-  const told = (item) => useful.filter((name) => name !== state.panels).map((name) => item.attributes[name]).filter((value) => value !== undefined).join(" ") || item.run;
-  const keyed = ({ colour, shape }) => svg("svg", { width: 12, height: 12, "aria-hidden": "true" }, marker(shape, 6, 6, 4, colour, "none"));
+  const told = (item) => useful.filter((name) => name !== state.panels).filter((name) => item.attributes[name] !== undefined)
+    .map((name) => (/^[a-z]/i.test(item.attributes[name]) ? item.attributes[name] : `${name} ${item.attributes[name]}`)).join(" ") || item.run;
+  const keyed = ({ colour, shape }) => svg("svg", { width: 12, height: 12, "aria-hidden": "true" }, marker(shape || "square", 6, 6, 4, colour, "none"));
   const spoken = (item, index) => (index === null ? "–" : !item.hi || item.hi[index] === item.lo[index] ? format(item.lo[index]) : `${format(item.lo[index])}–${format(item.hi[index])}`);
 
   return draw;

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cells of a sweep, intervals and paired comparisons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.results import Run
+from analysis.statistics import Cell, cells, estimate, paired, t_cdf, t_quantile
+
+
+def run(seed: int, value: float | None, verdict: str = "valid", status: str = "complete", **params: Any) -> Run:
+    return Run(
+        "e", f"{params}{seed}", Path("x"), seed, params, "virtual", status, "", verdict, (), {"utilization": value}
+    )
+
+
+@pytest.mark.parametrize(
+    ("degrees", "quantile"),  # two-sided 95 %, from printed tables
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (9, 2.262), (10, 2.228), (29, 2.045), (120, 1.980)],
+)
+def test_t_quantiles_agree_with_the_tables(degrees: int, quantile: float) -> None:
+    assert t_quantile(0.975, degrees) == pytest.approx(quantile, abs=5e-4)
+
+
+@given(st.floats(-50, 50), st.integers(1, 200))
+def test_the_t_distribution_is_symmetric(t: float, degrees: int) -> None:
+    assert t_cdf(t, degrees) + t_cdf(-t, degrees) == pytest.approx(1.0)
+
+
+def test_mean_and_t_interval_of_three_values() -> None:
+    # mean 2, deviation 1: half width 4.3027 / √3
+    found = estimate([1, 2, 3])
+    assert found is not None
+    assert found.mean == 2
+    assert found.t_interval is not None
+    assert found.t_interval.high - 2 == pytest.approx(2.4841, abs=1e-3)
+    assert found.bootstrap_interval is not None
+    assert 1 <= found.bootstrap_interval.low < 2 < found.bootstrap_interval.high <= 3
+
+
+def test_one_value_has_no_interval_and_none_no_estimate() -> None:
+    found = estimate([5])
+    assert found is not None
+    assert (found.n, found.mean, found.t_interval, found.bootstrap_interval) == (1, 5.0, None, None)
+    assert estimate([]) is None
+
+
+def test_the_bootstrap_repeats_itself() -> None:
+    assert estimate([1, 5, 9, 2]) == estimate([1, 5, 9, 2])
+
+
+def test_cells_keep_seeds_together_and_count_only_what_counts() -> None:
+    runs = [
+        run(1, 0.9, cca="reno"),
+        run(2, 0.7, cca="reno"),
+        run(3, 0.1, verdict="invalid", cca="reno"),
+        run(4, None, status="failed", verdict="", cca="reno"),
+        run(1, 0.5, verdict="suspect", cca="cubic"),
+    ]
+    reno, cubic = cells(runs)
+    assert (len(reno.runs), len(reno.counted)) == (4, 2)
+    found = reno.estimate("utilization")
+    assert found is not None
+    assert found.mean == pytest.approx(0.8)
+    assert cubic.values("utilization") == [0.5]
+
+
+def test_pairs_are_of_equal_seeds() -> None:
+    a = Cell({}, (run(1, 0.5), run(2, 0.6), run(3, 0.7)))
+    b = Cell({}, (run(2, 0.8), run(3, 0.7), run(4, 0.1)))
+    found = paired(a, b, "utilization")
+    assert found is not None
+    assert found.seeds == (2, 3)
+    assert found.difference.mean == pytest.approx(0.1)
+    assert paired(a, Cell({}, (run(9, 0.8),)), "utilization") is None
