@@ -31,7 +31,7 @@ class CallbackModule(CallbackBase):
     CALLBACK_NAME = "warpbed"
 
     def v2_playbook_on_task_start(self, task: Task, is_conditional: bool) -> None:
-        if "slow" in task.tags:
+        if "slow" in task.tags and not task.check_mode:
             self._display.display(f"{task.name} …")
 
     def v2_runner_on_ok(self, result: CallbackTaskResult) -> None:

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from kernels.build_key import ROOT
+
+ANSWER = """import os, sys
+print(sys.argv[1:], os.environ.get("FAKE_VENV", sys.prefix), os.environ["PYTHONPATH"], os.getcwd(), sep="|")
+"""
+
+# Making a real environment takes seconds; this one stands for it. Its pip fails for a lock file that says so.
+QUICK_PYTHON = r"""#!/bin/sh
+case "$*" in
+"-m venv "*)
+    mkdir -p "$3/bin"
+    cat >"$3/bin/python" <<'END'
+#!/bin/sh
+case "$*" in
+"-m pip "*) for lock; do :; done; ! grep -q impossible "$lock"; exit ;;
+esac
+FAKE_VENV="${0%/bin/python}" exec /usr/bin/python3 "$@"
+END
+    chmod +x "$3/bin/python" ;;
+esac
+"""
+
+
+class Checkout:
+    """A copy of the entry script with a lock file that installs nothing and a `testbed` that says how it was called."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "checkout"
+        self.cache = root / "cache"
+        (self.root / "testbed").mkdir(parents=True)
+        (self.root / "testbed/__main__.py").write_text(ANSWER)
+        for lock in ("requirements.lock", "requirements-dev.lock"):
+            (self.root / lock).write_text(f"# {lock}\n")
+        shutil.copy(ROOT / "warpbed", self.root)
+
+    def replace_python(self, script: str) -> None:
+        """Let another program stand where the distribution's Python is."""
+        fake = self.root / "fake"
+        fake.mkdir(exist_ok=True)
+        (fake / "python3").write_text(script)
+        (fake / "python3").chmod(0o755)
+        entry = self.root / "warpbed"
+        entry.write_text(re.sub(r"(?m)^python=\S+", f"python={fake}/python3", entry.read_text()))
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": str(self.root),
+            "WARPBED_CACHE": str(self.cache),
+            **more,
+        }
+
+    def __call__(self, *arguments: str, program: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(program or self.root / "warpbed"), *arguments],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd="/",
+            env=self.environment(**more),
+        )
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    checkout = Checkout(tmp_path)
+    checkout.replace_python(QUICK_PYTHON)
+    return checkout
+
+
+def test_it_works_through_a_symlink_from_any_folder(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path)
+    link = tmp_path / "link"
+    link.symlink_to(checkout.root / "warpbed")
+    done = checkout("run", "a b.yml", program=link)
+    assert done.returncode == 0, done.stderr
+    arguments, prefix, python_path, cwd = done.stdout.strip().split("|")
+    assert arguments == "['run', 'a b.yml']"
+    assert Path(prefix).parent == checkout.cache / "venv"
+    assert python_path == str(checkout.root)
+    assert cwd == "/"
+
+
+def test_the_second_start_makes_nothing_and_is_quick(checkout: Checkout) -> None:
+    assert "making the Python environment" in checkout().stderr
+    times = []
+    for _ in range(5):
+        start = time.monotonic()
+        done = checkout("exec", "true")
+        times.append(time.monotonic() - start)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert min(times) < 0.1
+
+
+def test_another_lock_file_gives_another_environment(checkout: Checkout) -> None:
+    first = checkout().stdout
+    (checkout.root / "requirements.lock").write_text("# changed\n")
+    assert checkout().stdout != first
+    assert checkout("test").stdout.split("|")[1] != checkout("run").stdout.split("|")[1]
+
+
+def test_what_a_test_starts_shares_its_environment(checkout: Checkout) -> None:
+    assert checkout("run", WARPBED_DEV="1").stdout.split("|")[1] == checkout("test").stdout.split("|")[1]
+
+
+def test_an_interrupted_environment_is_made_again(checkout: Checkout) -> None:
+    checkout()
+    (marker,) = checkout.cache.glob("venv/*/.complete")
+    marker.unlink()
+    (marker.parent / "bin/python").unlink()
+    assert checkout().returncode == 0
+    assert marker.exists()
+
+
+def test_a_moved_cache_is_not_trusted(checkout: Checkout, tmp_path: Path) -> None:
+    checkout()
+    checkout.cache.rename(tmp_path / "moved")
+    done = checkout("run", WARPBED_CACHE=str(tmp_path / "moved"))
+    assert "making the Python environment" in done.stderr
+    assert done.returncode == 0
+
+
+def test_two_first_starts_at_once_make_one_environment(checkout: Checkout) -> None:
+    starts = [
+        subprocess.Popen([checkout.root / "warpbed"], stderr=subprocess.PIPE, text=True, env=checkout.environment())
+        for _ in range(3)
+    ]
+    words = "".join(start.communicate(timeout=60)[1] for start in starts)
+    assert [start.returncode for start in starts] == [0, 0, 0]
+    assert words.count("making the Python environment") == 1
+
+
+def test_a_failed_installation_ends_with_2_and_leaves_nothing_half_made(checkout: Checkout) -> None:
+    (checkout.root / "requirements.lock").write_text("impossible\n")
+    done = checkout()
+    assert done.returncode == 2
+    assert "could not make the Python environment" in done.stderr
+    assert not [path for path in (checkout.cache / "venv").iterdir() if path.is_dir()]
+
+
+def test_a_module_in_the_current_folder_is_not_imported(checkout: Checkout, tmp_path: Path) -> None:
+    checkout()
+    (tmp_path / "json.py").write_text("raise SystemExit('wrong module')\n")
+    (checkout.root / "testbed/__main__.py").write_text("import json\n")
+    done = subprocess.run([checkout.root / "warpbed"], check=False, cwd=tmp_path, env=checkout.environment())
+    assert done.returncode == 0
+
+
+def test_another_python_on_the_path_is_not_used(checkout: Checkout, tmp_path: Path) -> None:
+    shim = tmp_path / "shims/python3"
+    shim.parent.mkdir()
+    shim.write_text("#!/bin/sh\nexit 9\n")
+    shim.chmod(0o755)
+    assert checkout(PATH=f"{shim.parent}:/usr/bin:/bin").returncode == 0
+
+
+@pytest.mark.parametrize("python", ["#!/bin/sh\nexit 1\n", None], ids=["without venv", "without python3"])
+def test_without_venv_a_user_is_told_which_packages_to_install(checkout: Checkout, python: str | None) -> None:
+    checkout.replace_python(python or "")
+    if python is None:
+        (checkout.root / "fake/python3").unlink()
+    identity = checkout.root / "fake/id"
+    identity.write_text("#!/bin/sh\necho 1000\n")
+    identity.chmod(0o755)
+    done = checkout("run", PATH=f"{identity.parent}:/usr/bin:/bin")
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith("As root: apt-get install --no-install-recommends python3 python3-venv")
+    assert not checkout.cache.exists()
+
+
+def test_root_installs_only_what_is_missing_for_python(checkout: Checkout) -> None:
+    checkout.replace_python("#!/bin/sh\nexit 1\n")
+    for name, text in {"id": "echo 0", "apt-get": f'echo "$@" >>{checkout.root}/apt.log'}.items():
+        (checkout.root / "fake" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (checkout.root / "fake" / name).chmod(0o755)
+    checkout("run", PATH=f"{checkout.root}/fake:/usr/bin:/bin")
+    assert (checkout.root / "apt.log").read_text().splitlines() == [
+        "-qq update",
+        "-qq install --no-install-recommends python3 python3-venv",
+    ]
+
+
+@pytest.mark.skipif(not shutil.which("dash"), reason="dash is not installed")
+def test_dash_accepts_it() -> None:
+    subprocess.run(["dash", "-n", ROOT / "warpbed"], check=True)
+
+
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
+def test_shellcheck_accepts_every_shell_script() -> None:
+    subprocess.run(["shellcheck", ROOT / "warpbed", ROOT / ".ci/run", *ROOT.glob("tools/*.sh")], check=True)
+
+
+def test_the_machine_is_left_out_of_the_lock_files() -> None:
+    for lock in ROOT.glob("requirements*.lock"):
+        assert "://" not in lock.read_text()
+        assert "--hash=sha256:" in lock.read_text()
