@@ -44,6 +44,9 @@ class Specification:
     def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
         """An RTT sample (None: the ACK gave none), also during recovery; comes before on_ack() of the same ACK."""
 
+    def on_delivered(self, delivered: int) -> None:
+        """How many packets the receiver has by now; comes before every other call."""
+
     def on_ack(self, ack: Ack) -> None:
         """An ACK outside of recovery: the window may grow."""
 
