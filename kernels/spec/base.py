@@ -50,6 +50,12 @@ class Specification:
     def on_ack(self, ack: Ack) -> None:
         """An ACK outside of recovery: the window may grow."""
 
+    def on_control(self, acked: int, now_s: float, *, loss: bool, limited: bool) -> None:
+        """For algorithms that own the window also during recovery: any ACK, instead of on_ack()."""
+
+    def on_first_timeout(self) -> None:
+        """A timeout that is not a repetition of one; before on_timeout()."""
+
     def on_loss(self, now_s: float) -> None:
         """A loss was found (fast recovery or timeout begins): set ssthresh."""
 

@@ -87,6 +87,10 @@ def compare(
             spec.on_ack(Ack(h.count, now_s, last_rtt, h.delivered, h.in_flight, h.limited, h.unsent))
             check("cwnd", h.cwnd, spec.cwnd)
             result.windows += 1
+        elif h.hook == "C":
+            spec.on_control(h.count, now_s, loss=bool(h.rtt_us & 1), limited=not h.rtt_us & 2)
+            check("cwnd", h.cwnd, spec.cwnd)
+            result.windows += 1
         elif h.hook == "L":
             undone = False
             spec.on_loss(now_s)
@@ -102,6 +106,8 @@ def compare(
             result.undos += 1
         elif h.hook == "S":
             if h.count == STATES.index("loss"):
+                if h.state != STATES.index("loss"):
+                    spec.on_first_timeout()
                 spec.on_timeout(h.delivered, h.in_flight)
                 check("cwnd", h.cwnd, spec.cwnd)
                 result.timeouts += 1
