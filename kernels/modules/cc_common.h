@@ -137,4 +137,23 @@ static inline u32 cc_single_tso_segs(struct sock *sk)
 	return 1;
 }
 
+/*
+ * A module with cong_control() keeps the pacing rate itself; it also sets how
+ * many packets the stack gathers.  percent of mss cwnd / srtt, as
+ * tcp_update_pacing_rate() has 200 in slow start and 120 after.
+ */
+static inline void cc_update_pacing_rate(struct sock *sk, u32 percent)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 rate = (u64)tp->mss_cache * percent * max(tcp_snd_cwnd(tp),
+						      tp->packets_out);
+
+	if (!tp->srtt_us)
+		return;
+	/* bytes x percent x 10^4 x 8 / (8 us): below 2^(14 + 8 + 21 + 17) */
+	rate = div_u64(rate * 10000 * 8, tp->srtt_us);
+	WRITE_ONCE(sk->sk_pacing_rate,
+		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
+}
+
 #endif /* WARPBED_CC_COMMON_H */

@@ -44,8 +44,17 @@ class Specification:
     def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
         """An RTT sample (None: the ACK gave none), also during recovery; comes before on_ack() of the same ACK."""
 
+    def on_delivered(self, delivered: int) -> None:
+        """How many packets the receiver has by now; comes before every other call."""
+
     def on_ack(self, ack: Ack) -> None:
         """An ACK outside of recovery: the window may grow."""
+
+    def on_control(self, acked: int, now_s: float, *, loss: bool, limited: bool) -> None:
+        """For algorithms that own the window also during recovery: any ACK, instead of on_ack()."""
+
+    def on_first_timeout(self) -> None:
+        """A timeout that is not a repetition of one; before on_timeout()."""
 
     def on_loss(self, now_s: float) -> None:
         """A loss was found (fast recovery or timeout begins): set ssthresh."""

@@ -74,6 +74,7 @@ def compare(
                 at_s = (hook.now_us - start_us) / 1e6
                 result.mismatches.append(Mismatch(at_s, hook.hook, what, kernel, wanted))
 
+        spec.on_delivered(h.delivered)
         if h.hook == "P":
             last_rtt = h.rtt_us / 1e6 if h.rtt_us > 0 else None
             if recovered and h.state in (0, 1):
@@ -84,6 +85,10 @@ def compare(
             spec.on_sample(last_rtt, h.count, now_s, recovering=h.state >= 2)
         elif h.hook == "A":
             spec.on_ack(Ack(h.count, now_s, last_rtt, h.delivered, h.in_flight, h.limited, h.unsent))
+            check("cwnd", h.cwnd, spec.cwnd)
+            result.windows += 1
+        elif h.hook == "C":
+            spec.on_control(h.count, now_s, loss=bool(h.rtt_us & 1), limited=not h.rtt_us & 2)
             check("cwnd", h.cwnd, spec.cwnd)
             result.windows += 1
         elif h.hook == "L":
@@ -101,6 +106,8 @@ def compare(
             result.undos += 1
         elif h.hook == "S":
             if h.count == STATES.index("loss"):
+                if h.state != STATES.index("loss"):
+                    spec.on_first_timeout()
                 spec.on_timeout(h.delivered, h.in_flight)
                 check("cwnd", h.cwnd, spec.cwnd)
                 result.timeouts += 1

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * TCP FTAT: Fast Transmit Adaptive Transmission
+ *
+ * A loss does not cut the window.  It starts a measurement of one round trip,
+ * in which every delivered packet lets one more be sent, and the window becomes
+ * what was delivered meanwhile.
+ *
+ * Mohammed Afifi, master's thesis, Cleveland State University, 2014 ("Afifi"),
+ * s3.5.2:
+ *  - Start: cwnd = 64 KB; after one round trip cwnd = what was ACKed in it.
+ *  - Additive Increase: one packet per ACK below cwndthreshold (the window just
+ *    before the last loss) or below 64 KB, else one per round trip.
+ *  - Adaptive Transmission, from the detection of a loss: the lost packet is sent
+ *    again, one new packet per ACK or duplicate ACK, and one round trip later
+ *    cwnd = max(1, packets delivered in it).
+ *  - A timeout inside of it ends it with the count so far; in Additive Increase
+ *    a timeout sets cwnd to one packet.
+ *
+ * Differences from the paper
+ *  - Losses are those that the kernel finds (RACK-TLP, SACK), not only three
+ *    duplicate ACKs; each loss found outside of a measurement starts one, also
+ *    while the kernel's recovery goes on.
+ *  - The window stands still during a measurement; since the kernel counts lost
+ *    and delivered packets out of it, that sends one packet for each of them.
+ *  - The first measurement begins with the first ACK (nothing is ACKed in the
+ *    round trip before it) and the round trip is the smoothed RTT.
+ *  - A measurement during which the application had nothing to send, which the
+ *    paper does not consider, leaves the window as it is.
+ *  - An ECN mark starts a measurement as a loss does.
+ *
+ * Bytes are counted in packets of the connection's MSS.  The smoothed RTT (gain
+ * 1/8) has 19 fraction bits, 2^24 us fill 43 bits of it.
+ */
+#include "cc_common.h"
+
+#define TRACE_SYSTEM tcp_ftat
+#define CREATE_TRACE_POINTS
+#include "cc_trace.h"
+
+static unsigned int init_bytes __read_mostly = 65536;
+CC_PARAM_RANGE(init_bytes_ops, 536, 4194304);
+module_param_cb(init_bytes, &init_bytes_ops, &init_bytes, 0644);
+MODULE_PARM_DESC(init_bytes, "first window and least one of linear growth, bytes, 536-4194304 (65536)");
+
+#define FTAT_SRTT_SHIFT	19		/* a gain of 1/8 loses 2^-18 us */
+
+enum ftat_phase {
+	FTAT_START,			/* nothing ACKed yet */
+	FTAT_MEASURE,			/* counting for one round trip */
+	FTAT_INCREASE,
+};
+
+struct ftat {
+	u64 srtt;			/* smoothed RTT, 45.19 us */
+	u64 begun_us;			/* measurement: start, */
+	u32 period_us;			/* length */
+	u32 delivered;			/* and tp->delivered before it */
+	u32 threshold;			/* cwndthreshold, packets */
+	u32 init_cwnd;			/* 64 KB in packets */
+	u32 growth;			/* packets ACKed towards the next one */
+	u8 phase;
+	u8 app_limited:1;
+};
+
+static void ftat_init(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct ftat *ca = inet_csk_ca(sk);
+
+	memset(ca, 0, sizeof(*ca));
+	ca->init_cwnd = max(READ_ONCE(init_bytes) / max(tp->mss_cache, 1U), 1U);
+	if (cc_is_new(tp) && tcp_snd_cwnd(tp) > 1)
+		cc_set_cwnd(tp, ca->init_cwnd, 1);
+	else
+		ca->phase = FTAT_INCREASE;
+	trace_cc_hook(sk, CC_INIT, ca->init_cwnd, -1);
+}
+
+static void ftat_begin(struct sock *sk, u32 delivered)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct ftat *ca = inet_csk_ca(sk);
+
+	ca->phase = FTAT_MEASURE;
+	ca->begun_us = tp->tcp_mstamp;
+	ca->period_us = ca->srtt >> FTAT_SRTT_SHIFT;
+	ca->delivered = delivered;
+	ca->app_limited = 0;
+	ca->growth = 0;
+}
+
+static void ftat_end(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct ftat *ca = inet_csk_ca(sk);
+
+	ca->phase = FTAT_INCREASE;
+	if (!ca->app_limited)
+		cc_set_cwnd(tp, tp->delivered - ca->delivered, 1);
+}
+
+/* Additive Increase: per ACK below what is known to be safe, else per round */
+static void ftat_increase(struct sock *sk, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct ftat *ca = inet_csk_ca(sk);
+	u32 cwnd = tcp_snd_cwnd(tp);
+	u32 fast = max(ca->threshold, ca->init_cwnd);
+
+	if (cwnd < fast) {
+		u32 grown = min(cwnd + acked, fast);
+
+		acked -= grown - cwnd;
+		cwnd = grown;
+	}
+	for (ca->growth += acked; ca->growth >= cwnd; cwnd++)
+		ca->growth -= cwnd;
+	cc_set_cwnd(tp, cwnd, 1);
+}
+
+static void ftat_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	struct ftat *ca = inet_csk_ca(sk);
+
+	if (sample->rtt_us > 0) {
+		u64 rtt = min_t(u32, sample->rtt_us, CC_RTT_MAX_US);
+
+		rtt <<= FTAT_SRTT_SHIFT;
+		if (ca->srtt)
+			ca->srtt += (rtt >> 3) - (ca->srtt >> 3);
+		else
+			ca->srtt = rtt;
+	}
+	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
+}
+
+static void ftat_cong_control(CC_CONTROL_ARGS)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct ftat *ca = inet_csk_ca(sk);
+	bool limited = tcp_is_cwnd_limited(sk), ended = false;
+	bool loss = rs->losses > 0 &&
+		    inet_csk(sk)->icsk_ca_state != TCP_CA_Loss;
+	u32 acked = rs->acked_sacked;
+
+	ca->app_limited |= !limited;
+	if (ca->phase == FTAT_MEASURE &&
+	    tp->tcp_mstamp - ca->begun_us >= ca->period_us) {
+		ftat_end(sk);
+		ended = true;
+	}
+	if (ca->phase == FTAT_START) {
+		if (acked && ca->srtt)
+			ftat_begin(sk, tp->delivered - acked);
+	} else if (ca->phase == FTAT_INCREASE) {
+		if (loss) {
+			ca->threshold = tcp_snd_cwnd(tp);
+			ftat_begin(sk, tp->delivered);
+		} else if (limited && !ended) {
+			ftat_increase(sk, acked);
+		}
+	}
+	cc_update_pacing_rate(sk, 200);
+	trace_cc_hook(sk, CC_CONTROL, acked, loss | !limited << 1);
+}
+
+/* The kernel asks at the beginning of every recovery: no cut. */
+static u32 ftat_ssthresh(struct sock *sk)
+{
+	u32 ssthresh = max(tcp_snd_cwnd(tcp_sk(sk)), 2U);
+
+	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
+	return ssthresh;
+}
+
+static void ftat_set_state(struct sock *sk, u8 new_state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct ftat *ca = inet_csk_ca(sk);
+
+	if (new_state == TCP_CA_Loss) {
+		if (ca->phase == FTAT_MEASURE)
+			cc_set_cwnd(tp, tp->delivered - ca->delivered, 1);
+		else if (inet_csk(sk)->icsk_ca_state != TCP_CA_Loss)
+			ca->threshold = tp->prior_cwnd;
+		ca->phase = FTAT_INCREASE;
+		ca->growth = 0;
+	} else if (new_state == TCP_CA_CWR && ca->phase == FTAT_INCREASE) {
+		ca->threshold = tcp_snd_cwnd(tp);
+		ftat_begin(sk, tp->delivered);
+	}
+	trace_cc_hook(sk, CC_STATE, new_state, -1);
+}
+
+static u32 ftat_undo_cwnd(struct sock *sk)
+{
+	u32 cwnd = tcp_reno_undo_cwnd(sk);
+
+	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
+	return cwnd;
+}
+
+static struct tcp_congestion_ops tcp_ftat __read_mostly = {
+	.init		= ftat_init,
+	.pkts_acked	= ftat_pkts_acked,
+	.cong_control	= ftat_cong_control,
+	.ssthresh	= ftat_ssthresh,
+	.set_state	= ftat_set_state,
+	.undo_cwnd	= ftat_undo_cwnd,
+	.owner		= THIS_MODULE,
+	.name		= "ftat",
+};
+
+static int __init ftat_register(void)
+{
+	BUILD_BUG_ON(sizeof(struct ftat) > ICSK_CA_PRIV_SIZE);
+	return tcp_register_congestion_control(&tcp_ftat);
+}
+
+static void __exit ftat_unregister(void)
+{
+	tcp_unregister_congestion_control(&tcp_ftat);
+}
+
+module_init(ftat_register);
+module_exit(ftat_unregister);
+
+MODULE_DESCRIPTION("TCP FTAT (Afifi 2014)");
+MODULE_LICENSE("GPL");
