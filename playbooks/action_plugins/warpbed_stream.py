@@ -23,7 +23,6 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 PR_SET_PDEATHSIG = 1
-KEPT_LINES = 20
 ENDING_TIMEOUT_S = 60
 
 
@@ -44,7 +43,7 @@ class ActionModule(ActionBase):
             Path(status).write_text(str(code))
         result.update(rc=code, changed=code == 0 and not any(line.startswith("nothing to do") for line in lines))
         if code:
-            result.update(failed=True, msg="\n".join(lines[-KEPT_LINES:]) or f"{argv[0]} ended with exit code {code}")
+            result.update(failed=True, msg=f"exit code {code}; the reason is above")
         return result
 
 
