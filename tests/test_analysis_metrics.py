@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import metrics
@@ -174,6 +174,7 @@ def test_jain_of_known_shares() -> None:
 shares = st.lists(st.floats(0, 1e12, allow_nan=False), min_size=1, max_size=50).filter(lambda values: max(values) > 0)
 
 
+@settings(deadline=None)
 @given(shares)
 def test_jain_lies_between_one_over_n_and_one(values: list[float]) -> None:
     index = jain(values)
@@ -181,6 +182,7 @@ def test_jain_lies_between_one_over_n_and_one(values: list[float]) -> None:
     assert 1 / len(values) * (1 - 1e-9) <= index <= 1 + 1e-9
 
 
+@settings(deadline=None)
 @given(shares, st.randoms(use_true_random=False), st.floats(1e-6, 1e6))
 def test_jain_does_not_depend_on_order_or_unit(values: list[float], random: Any, factor: float) -> None:
     scaled = [value * factor for value in values]
@@ -276,6 +278,7 @@ def test_a_flow_that_moves_nothing_has_not_converged() -> None:
     assert convergence_baserrts(intervals([0.0] * 200, 0.1), Window(0.0, 20.0), 0.1) is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1e4), min_size=4, max_size=40), st.floats(0.05, 2.0))
 def test_bins_hold_all_the_bytes_of_their_window(rates: list[float], width_s: float) -> None:
     columns = intervals(rates, 0.5)
@@ -287,6 +290,7 @@ def test_bins_hold_all_the_bytes_of_their_window(rates: list[float], width_s: fl
     )
 
 
+@settings(deadline=None)
 @given(st.permutations(["a", "b", "c"]))
 def test_metrics_do_not_depend_on_the_order_of_flows(order: list[str]) -> None:
     rates = {"a": [1.0, 2, 3, 4], "b": [4.0, 4, 4, 4], "c": [0.0, 1, 0, 1]}

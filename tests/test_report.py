@@ -21,6 +21,7 @@ from analysis.report.settings import settings_of
 from analysis.results import load_run
 from tests.make_results import Case, make_results, quickstart_cases
 
+ROOT = Path(__file__).resolve().parents[1]
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u2028\"'&"
 
 
@@ -269,11 +270,19 @@ def test_the_report_appears_whole_under_its_name(quickstart: Path, tmp_path: Pat
 
 def test_the_command_writes_the_report_and_ends_with_2_on_bad_usage(quickstart: Path, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "analysis.report", str(quickstart)], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "analysis.report", str(quickstart)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
     )
     assert Path(done.stdout.strip()) == quickstart / "report.html"
     bad = subprocess.run(
-        [sys.executable, "-m", "analysis.report", str(tmp_path / "none")], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "analysis.report", str(tmp_path / "none")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
     )
     assert bad.returncode == 2
     assert "no such folder; run the experiment first" in bad.stderr

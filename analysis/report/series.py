@@ -48,8 +48,9 @@ FIGURES = (
     Figure("goodput", "Goodput", "Mbit/s", "intervals", "goodput_mbps",
            about="Payload that reached the receiver for the first time, per interval of the records."),
     Figure("cwnd", "Congestion window", "packets", "sockets", "cwnd_packets", second="ssthresh_packets",
-           second_label="ssthresh", about="At every ACK; dashed: slow-start threshold, once it is finite, as the kernel's tcp_probe tells it: "
-           "outside recovery at least three quarters of the window."),
+           second_label="ssthresh",
+           about="At every ACK; dashed: slow-start threshold, once it is finite, as the kernel's tcp_probe tells it "
+           "(outside recovery at least three quarters of the window)."),
     Figure("rtt", "Round-trip time", "ms", "acks", "rtt_us", 1e-3, from_zero=False,
            about="Every unambiguous sample from the captured packets."),
     Figure("queue", "Queue at the bottleneck", "packets", "queues", "backlog_packets",
