@@ -9,12 +9,13 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from analysis import metrics as metric_registry
 from analysis.errors import AnalysisError
 from analysis.expectations import check_all
-from analysis.report.__main__ import write_report  # type: ignore[attr-defined]
+from analysis.report import write_report
 from analysis.results import Run as ResultRun
 from analysis.results import load_experiment
 from analysis.table import Style, as_csv, as_json, render
@@ -68,19 +69,25 @@ def execute(options: argparse.Namespace) -> int:
         raise WarpbedError(f"interrupted; {len(summary.done) + summary.present} of {len(jobs)} runs are there, the same command goes on")
     if not summary.done and not summary.failed:
         print(f"nothing to do: all {len(jobs)} runs are there")
-    return _conclude(results.folder, {job.run_id for job in jobs}, prepared) or (1 if summary.failed else 0)
+    return _conclude(results.folder, [job.run_id for job in jobs], prepared) or (1 if summary.failed else 0)
 
 
-def _conclude(folder: Path, run_ids: set[str], prepared: Prepared) -> int:
+def _conclude(folder: Path, run_ids: list[str], prepared: Prepared) -> int:
     """Print the table, the expectations and the report's path; 1 where an expectation does not hold."""
-    runs = [run for run in load_experiment(folder) if run.run in run_ids]
+    runs = load_experiment(folder, run_ids)
     print(render(runs, Style.of_terminal()), end="")
     code = _expectations(runs, prepared)
-    print(f"report: {write_report(folder)}")
+    print(f"report: {write_report(folder, names=_run_ids(prepared))}")
     return code
 
 
-def _expectations(runs: list[ResultRun], prepared: Prepared) -> int:
+def _run_ids(prepared: Prepared) -> list[str]:
+    """Ids of all runs of the file as it is now, in the sweep's order."""
+    build = find(prepared.experiment.kernel).key
+    return list(dict.fromkeys(run.run_id("virtual", build) for run in prepared.runs))
+
+
+def _expectations(runs: Sequence[ResultRun], prepared: Prepared) -> int:
     code = 0
     claims = [e.model_dump(exclude_none=True) for e in prepared.experiment.expectations]
     for finding in check_all(claims, runs):
@@ -118,7 +125,8 @@ def _stop_on_signals(runner: Runner) -> None:
     if os.environ.get("WARPBED_STOP_AT_EOF") == "1":
 
         def wait() -> None:
-            sys.stdin.buffer.read()
+            while os.read(sys.stdin.fileno(), 4096):  # unbuffered: a lock held at exit would abort the interpreter
+                pass
             runner.cancel()
 
         threading.Thread(target=wait, daemon=True).start()
@@ -182,24 +190,25 @@ def collect(options: argparse.Namespace) -> int:
     return 0
 
 
-def _folder(options: argparse.Namespace) -> tuple[Path, Experiment | None]:
-    """Results folder of an experiment given by file or by name."""
+def _results_of(options: argparse.Namespace) -> tuple[Path, list[str] | None]:
+    """Folder of an experiment's results, and the ids that count: those of the file as it is now where a file is
+    given, all that are there where a name is given (None)."""
     path = Path(options.experiment)
     if path.suffix in (".yml", ".yaml"):
-        experiment, _ = load(path)
-        folder = options.results / experiment.name
+        prepared = prepare(path)
+        folder, names = options.results / prepared.experiment.name, _run_ids(prepared)
     else:
-        experiment, folder = None, options.results / options.experiment
+        folder, names = options.results / options.experiment, None
     if not folder.is_dir():
         known = [entry.name for entry in options.results.glob("*") if entry.is_dir() and not entry.name.startswith(".")]
         raise UsageError(f"{folder}: no results; {nearest(folder.name, known)}; ./warpbed run makes them")
-    return folder, experiment
+    return folder, names
 
 
 def metrics(options: argparse.Namespace) -> int:
     """Print the metrics of all runs."""
-    folder, _ = _folder(options)
-    runs = load_experiment(folder)
+    folder, names = _results_of(options)
+    runs = load_experiment(folder, names)
     if options.format == "json":
         text = as_json(runs)
     elif options.format == "csv":
@@ -211,8 +220,9 @@ def metrics(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
+    folder, names = _results_of(options)
     try:
-        print(f"report: {write_report(_folder(options)[0])}")
+        print(f"report: {write_report(folder, names=names)}")
     except AnalysisError as error:
         raise WarpbedError(str(error)) from error
     return 0
@@ -220,9 +230,8 @@ def report(options: argparse.Namespace) -> int:
 
 def compare(options: argparse.Namespace) -> int:
     """Expectations against measurements; 1 where one does not hold."""
-    prepared = prepare(Path(options.experiment))
-    folder, _ = _folder(options)
-    return _expectations(list(load_experiment(folder)), prepared)
+    folder, names = _results_of(options)
+    return _expectations(load_experiment(folder, names), prepare(Path(options.experiment)))
 
 
 def build_kernels(options: argparse.Namespace) -> int:

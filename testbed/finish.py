@@ -22,7 +22,7 @@ from testbed import quantities
 from testbed.agent.plan import Plan, from_json
 from testbed.errors import UsageError, WarpbedError
 from testbed.results import read_run
-from topologies.model import address_plan
+from testbed.runner import bottleneck
 
 
 def finish(folder: Path) -> None:
@@ -46,18 +46,13 @@ def finish(folder: Path) -> None:
     console = (folder / "raw/console.log").read_text(errors="replace")
     document["verdict"] = judge(Evidence(plan, facts, folder / "records", console))
     aside = folder / f".run.json.{os.getpid()}"
-    aside.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    aside.write_text(json.dumps(document, indent=1) + "\n")
     aside.rename(folder / "run.json")
 
 
 def context(plan: Plan, spec: dict[str, Any]) -> dict[str, Any]:
     """What the metrics need to know besides the records."""
-    bottleneck = None
-    if plan.network.bottleneck is not None:
-        place = plan.network.bottleneck
-        interface = next(i for i in address_plan(plan.network)[place.node].interfaces if i.peer == place.peer)
-        bottleneck = {"node": place.node, "interface": interface.name, "rate_bps": interface.egress.rate_bps}
-    return {"duration_s": plan.duration_s, "warmup_s": quantities.seconds(spec["warmup"]), "bottleneck": bottleneck}
+    return {"duration_s": plan.duration_s, "warmup_s": quantities.seconds(spec["warmup"]), "bottleneck": bottleneck(plan)}
 
 
 def main() -> int:

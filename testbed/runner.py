@@ -21,6 +21,7 @@ from testbed.errors import WarpbedError
 from testbed.results import FORMAT, Results, purge_aside
 from testbed.runs import Run
 from testbed.virtual.launch import GuestKernel, Outcome, execute
+from topologies.model import address_plan
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -156,6 +157,7 @@ def _run_json(job: Job, kernel: GuestKernel, outcome: Outcome, experiment: str) 
     environment["build"] = kernel.facts
     environment["host_cpu"] = _cpu_model()
     environment["topology"] = _topology(job.plan)
+    environment["bottleneck"] = bottleneck(job.plan)
     facts = {key: value for key, value in outcome.facts.items() if key not in ("environment", "error", "ok")}
     return {
         "format": FORMAT, "experiment": experiment, "run": job.run_id, "seed": job.run.seed, "params": job.run.params,
@@ -180,6 +182,15 @@ def _topology(plan: Plan) -> dict[str, Any]:
     }
 
 
+def bottleneck(plan: Plan) -> dict[str, Any] | None:
+    """Node, interface and rate of the queue that the experiment is about."""
+    place = plan.network.bottleneck
+    if place is None:
+        return None
+    interface = next(i for i in address_plan(plan.network)[place.node].interfaces if i.peer == place.peer)
+    return {"node": place.node, "interface": interface.name, "rate_bps": interface.egress.rate_bps}
+
+
 def _cpu_model() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -200,4 +211,4 @@ def _collect(folder: Path, cpu: int) -> dict[str, str] | None:
 
 
 def _write(file: Path, document: dict[str, Any]) -> None:
-    file.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    file.write_text(json.dumps(document, indent=1) + "\n")

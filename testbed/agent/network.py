@@ -92,7 +92,7 @@ def _one_echo_ns(pid: int, address: str, timeout_s: float) -> int:
     header = struct.pack("!BBHHH", 8, 0, 0, 0x5742, 1)
     checksum = _checksum(header + body)
     packet = struct.pack("!BBHHH", 8, 0, checksum, 0x5742, 1) + body
-    received: int
+    sent: int
     with entered(pid), socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
         sock.settimeout(timeout_s)
         sent = time.monotonic_ns()
