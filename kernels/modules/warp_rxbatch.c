@@ -18,8 +18,8 @@
  * - Only streams that are read by recvmsg() and nothing else.  Where splice() or
  *   zero-copy reads come first, nothing changes; once a socket is batched they
  *   fall back to copies or fail with EOPNOTSUPP.
- * - No more than two batches are held; beyond that data stays in TCP's queue and
- *   the window closes, as with a slow reader.
+ * - A process that was woken and did not read at that instant is a slow reader:
+ *   further data stays in TCP's queue and the window closes.
  * - Held data that the process was told of and did not read before close() makes
  *   close() send a RST, as TCP does for unread data.  Held data that it was not
  *   told of counts as read.
@@ -42,6 +42,9 @@
 #include "compat.h"
 
 #define WARP_MAX_RANGES	16
+
+/* a blocking read of at least this is a batch of its own, in bytes */
+#define WARP_LARGE_READ	(64 * 1024)
 
 struct warp_ports {
 	struct rcu_head	rcu;
@@ -77,9 +80,13 @@ struct warp_sock {
 	u32			first_seq;	/* copied_seq at the start */
 	u32			read_bytes;	/* read by recvmsg(), modulo 2^32 */
 	unsigned long		held_since;	/* jiffies, while held_bytes */
+	u32			want_bytes;	/* wake the waiting reader for this */
+	u32			missing_bytes;	/* what the last read fell short of */
 	u64			ready_ns;	/* when ready became true */
 	bool			active;		/* the module reads */
 	bool			ready;		/* the process has been told */
+	bool			waiting;	/* it sleeps in recvmsg() */
+	bool			polls;		/* its last read did not block */
 	bool			again;		/* was owned by a process */
 };
 
@@ -95,7 +102,7 @@ static struct warp_ports __rcu *warp_ports;
 static DEFINE_MUTEX(warp_ports_lock);
 
 static unsigned int batch_bytes = 256 * 1024;
-static unsigned int hold_ms = 100;
+static unsigned int hold_ms = 20;
 static unsigned int start_bytes = 1024 * 1024;
 static unsigned int sockets;
 static unsigned int batches;
@@ -212,9 +219,9 @@ static const struct kernel_param_ops warp_hold_ops = {
 };
 
 module_param_cb(batch_bytes, &warp_batch_ops, &batch_bytes, 0644);
-MODULE_PARM_DESC(batch_bytes, "wake the process when it can read this much (1 to 64 Mi, default 256 Ki)");
+MODULE_PARM_DESC(batch_bytes, "wake the process when it can read this much, or all it asked for (1 to 64 Mi, default 256 Ki)");
 module_param_cb(hold_ms, &warp_hold_ops, &hold_ms, 0644);
-MODULE_PARM_DESC(hold_ms, "wake it at the latest after this time (1 to 10000, default 100)");
+MODULE_PARM_DESC(hold_ms, "wake it at the latest after this time (1 to 10000, default 20)");
 module_param(start_bytes, uint, 0644);
 MODULE_PARM_DESC(start_bytes, "leave a connection alone until it has received this much (default 1 Mi)");
 module_param(sockets, uint, 0444);
@@ -255,6 +262,19 @@ static bool warp_ended(const struct sock *sk)
 {
 	return sk->sk_err || sk->sk_state == TCP_CLOSE ||
 	       (sk->sk_shutdown & RCV_SHUTDOWN) || sock_flag(sk, SOCK_DONE);
+}
+
+/*
+ * How much has to be held to wake the process.  One that sleeps in recvmsg() gets
+ * what it asked for.  One that reads without blocking gets a batch.  One that
+ * blocks, but not now, may wait in select() for the first byte, then block until
+ * it has filled its buffer, and look at other sockets only after that.
+ */
+static u32 warp_goal(const struct warp_sock *ws)
+{
+	if (ws->waiting)
+		return ws->want_bytes;
+	return ws->polls ? READ_ONCE(batch_bytes) : 1;
 }
 
 static bool warp_may_read(const struct sock *sk, const struct warp_sock *ws)
@@ -336,6 +356,19 @@ static int warp_actor(read_descriptor_t *desc, struct sk_buff *skb,
 	return len;
 }
 
+static bool warp_unread(const struct warp_sock *ws)
+{
+	return ws->held_bytes && ws->ready && ws->ready_ns < ktime_get_ns();
+}
+
+/* what is held now must not wait for longer than the hold time */
+static void warp_hold(struct sock *sk, struct warp_sock *ws)
+{
+	if (ws->held_bytes && !ws->ready && !timer_pending(&ws->timer))
+		sk_reset_timer(sk, &ws->timer, ws->held_since +
+			       msecs_to_jiffies(READ_ONCE(hold_ms)));
+}
+
 /* called with the socket locked, by the tasklet or by the process */
 static void warp_read(struct sock *sk, struct warp_sock *ws)
 {
@@ -344,15 +377,15 @@ static void warp_read(struct sock *sk, struct warp_sock *ws)
 	if (!ws->active || sk->sk_state == TCP_CLOSE)
 		return;
 
-	if (ws->held_bytes < warp_bound())
+	/* told before, and did not read: it is no infinitely fast reader now */
+	if (!warp_unread(ws) && ws->held_bytes < warp_bound())
 		tcp_read_sock(sk, &desc, warp_actor);
 
-	if (warp_ended(sk) || ws->held_bytes >= READ_ONCE(batch_bytes) ||
+	if (warp_ended(sk) || ws->held_bytes >= warp_goal(ws) ||
 	    !skb_queue_empty(&sk->sk_receive_queue))
 		warp_wake(sk, ws);
-	else if (ws->held_bytes && !ws->ready && !timer_pending(&ws->timer))
-		sk_reset_timer(sk, &ws->timer, ws->held_since +
-			       msecs_to_jiffies(READ_ONCE(hold_ms)));
+	else
+		warp_hold(sk, ws);
 }
 
 static void warp_tasklet_fn(struct tasklet_struct *unused)
@@ -562,6 +595,27 @@ static int warp_why_stop(struct sock *sk, long timeo)
 	return 0;
 }
 
+/*
+ * A process that blocks has asked for len bytes.  Would it get the first of them
+ * at once, it would come back for the rest: a buffer that is filled in a loop is
+ * full at the same instant.  Small reads get a batch.
+ */
+static void warp_ask(struct sock *sk, struct warp_sock *ws, size_t len)
+{
+	u32 batch = READ_ONCE(batch_bytes);
+
+	if (len == ws->missing_bytes || len >= WARP_LARGE_READ)
+		ws->want_bytes = min_t(size_t, len, batch);
+	else
+		ws->want_bytes = batch;
+
+	ws->ready = ws->held_bytes &&
+		    (ws->held_bytes >= ws->want_bytes ||
+		     time_after_eq(jiffies, ws->held_since +
+				   msecs_to_jiffies(READ_ONCE(hold_ms))));
+	warp_hold(sk, ws);
+}
+
 static int warp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len,
 			int flags COMPAT_ADDR_LEN_PARAM)
 {
@@ -580,6 +634,9 @@ static int warp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len,
 	lock_sock(sk);
 	timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
 	target = sock_rcvlowat(sk, flags & MSG_WAITALL, len);
+	ws->polls = !timeo;
+	if (ws->active && timeo && !(flags & MSG_PEEK))
+		warp_ask(sk, ws, len);
 
 	for (;;) {
 		if (ws->held_bytes &&
@@ -621,12 +678,18 @@ static int warp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len,
 		}
 
 		n = warp_why_stop(sk, timeo);
-		if (!n)
-			n = warp_wait(sk, ws, &timeo, seen);
+		if (!n) {
+			ws->waiting = true;
+			n = warp_wait(sk, ws, &timeo,
+				      flags & MSG_PEEK ? seen : 0);
+			ws->waiting = false;
+		}
 		if (n)
 			break;
 	}
 
+	if (!(flags & MSG_PEEK))
+		ws->missing_bytes = copied > 0 ? len - copied : 0;
 	if (!(flags & MSG_PEEK) && !skb_queue_empty(&sk->sk_receive_queue))
 		warp_read(sk, ws);
 	release_sock(sk);
@@ -687,7 +750,7 @@ static void warp_close(struct sock *sk, long timeout)
 
 	lock_sock(sk);
 	skb = skb_peek(&ws->queue);
-	if (skb && ws->ready && ws->ready_ns < ktime_get_ns()) {
+	if (skb && warp_unread(ws)) {
 		/* tcp_close() sends a RST for data beyond copied_seq */
 		__skb_unlink(skb, &ws->queue);
 		memset(skb->cb, 0, sizeof(skb->cb));
