@@ -84,7 +84,7 @@ def compare(
                 spec.cwnd, last_cwnd = float(h.cwnd), h.cwnd
             spec.on_sample(last_rtt, h.count, now_s, recovering=h.state >= 2)
         elif h.hook == "A":
-            spec.on_ack(Ack(h.count, now_s, last_rtt, h.delivered, h.in_flight, h.limited, h.unsent))
+            spec.on_ack(Ack(h.count, now_s, last_rtt, h.delivered, h.in_flight, bool(h.rtt_us), h.unsent))
             check("cwnd", h.cwnd, spec.cwnd)
             result.windows += 1
         elif h.hook == "C":
