@@ -30,7 +30,7 @@ from typing import Any
 OUT = pathlib.Path("/mnt")
 TRACEFS = pathlib.Path("/sys/kernel/tracing")
 PORT = 5001
-SND, RCV = "192.0.2.1", "203.0.113.2"
+SND = "192.0.2.1"
 CLONE_NEWNET = 0x40000000
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -78,6 +78,7 @@ def build_path(s: dict[str, Any]) -> None:
             sh(f"ip -n {name} addr add {addr}/24 dev {dev}")
             sh(f"ip -n {name} link set {dev} up")
             sh(f"ip netns exec {name} ethtool -K {dev} tso off gso off gro off")
+    sh("ip -n rcv addr add 203.0.113.3/24 dev rcv-wir")
     sysctls = ["net.ipv4.ip_forward=1"]
     for name in ("rtr", "wir"):
         sh(f"ip netns exec {name} sysctl -q -w {sysctls[0]}")
@@ -109,7 +110,7 @@ def build_path(s: dict[str, Any]) -> None:
 
 def receiver(total_flows: int) -> None:
     enter("rcv")
-    listener = socket.create_server((RCV, PORT), backlog=64)
+    listener = socket.create_server(("0.0.0.0", PORT), backlog=64)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
     def drain(conn: socket.socket) -> None:
         buffer = bytearray(1 << 20)
@@ -130,7 +131,7 @@ def sender(flow: dict[str, Any], start: float) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow["cca"].encode())
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.bind((SND, flow["port"]))
-    sock.connect((RCV, PORT))
+    sock.connect((flow["dst"], PORT))
     block = bytes(1 << 18)
     for seconds, rate in flow["phases"]:
         end = time.monotonic() + seconds

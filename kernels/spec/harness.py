@@ -51,6 +51,7 @@ class Flow:
     port: int = 40000
     start_s: float = 0.0
     phases: tuple[tuple[float, float | None], ...] = ((10.0, None),)
+    dst: str = "203.0.113.2"  # the receiver is also 203.0.113.3
 
 
 @dataclasses.dataclass(frozen=True)
