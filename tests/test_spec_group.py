@@ -141,7 +141,7 @@ def test_js_paces_its_first_window_over_one_round_trip() -> None:
     """The first window's ACKs come spread over the round trip, not as a burst at the bottleneck's rate."""
     flows = (Flow("js", 40000, 0.0, ((14.0, None),)), Flow("js", 40001, 12.0, ((2.0, None),)))
     result = run(several("js", flows=flows, seconds=14, loss_percent=0.05, rate_mbit=100))
-    hooks = [h for h in result.flow(40001)]
+    hooks = list(result.flow(40001))
     begun = next(i for i, h in enumerate(hooks) if h.hook == "I")
     window = hooks[begun].cwnd
     assert window > 20

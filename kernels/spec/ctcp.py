@@ -35,7 +35,7 @@ class Ctcp(Reno):
         """dwnd after a round without loss."""
         diff = win * (1 - self.base_rtt / rtt)
         if diff < self.gamma:
-            return self.dwnd + max(0.0, self.alpha * win**self.k - 1)
+            return self.dwnd + max(0.0, self.alpha * math.pow(win, self.k) - 1)
         return max(0.0, self.dwnd - self.zeta * diff)
 
     def _follow(self) -> None:
