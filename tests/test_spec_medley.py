@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,12 +25,10 @@ HO_BDP = 50e6 / 8000 * 0.1001664  # mu d of Ho section 4.3, packets
 def rounds(spec: medley.Medley, rtts: list[float]) -> list[tuple[float, float]]:
     """One ACK per round: (W, I) after each."""
     result = [(spec.cwnd, spec.I)]
-    delivered = 0
     spec.on_start(0, 0)
     for i, rtt in enumerate(rtts):
         spec.on_sample(rtt, 1, float(i))
-        delivered += 1
-        spec.on_ack(Ack(1, float(i), rtt, delivered, 0))
+        spec.on_ack(Ack(1, float(i), rtt, i + 1, 0))
         result.append((spec.cwnd, spec.I))
     return result
 
@@ -57,7 +58,7 @@ def test_gamma_is_positive_and_below_the_increment(w: int, i: float, d: float, q
 @given(st.lists(st.floats(1e-3, 1.0), min_size=1, max_size=60))
 def test_the_window_never_more_than_doubles_nor_falls_below_two(rtts: list[float]) -> None:
     windows = [w for w, _ in rounds(medley.Medley(), rtts)]
-    for before, after in zip(windows, windows[1:], strict=False):
+    for before, after in itertools.pairwise(windows):
         assert 2 <= after <= 2 * before
         assert after >= before - 1
 
@@ -103,15 +104,15 @@ def windows(result: Result) -> list[int]:
     return seen
 
 
-FIG_5_1 = {"rate_mbit": 50.0, "delay_ms": 50.0, "trace_kb": 400_000}
+FIG_5_1 = Scenario((Flow("medley", phases=((60.0, None),)),), ("medley",), seconds=60, rate_mbit=50, delay_ms=50,
+                   trace_kb=400_000)
 
 
 @needs_kernel
 @pytest.mark.parametrize("buffer_packets", [250, 50])
 def test_the_module_holds_50_mbit_with_a_short_queue_as_in_fig_5_2_to_5_4(buffer_packets: int) -> None:
     """mu = 50 Mbit/s / 1014-byte frames = 6163 packets/s; the queue is (RTT - least RTT) mu."""
-    flow = Flow("medley", phases=((60.0, None),))
-    got = run(Scenario((flow,), ("medley",), seconds=60.0, buffer_packets=buffer_packets, **FIG_5_1))
+    got = run(dataclasses.replace(FIG_5_1, buffer_packets=buffer_packets))
     mu = 50e6 / 8 / 1014
     begun = False
     samples: list[tuple[float, float]] = []

@@ -6,7 +6,9 @@
 enum cc_hook {
 	CC_INIT		= 'I',	/* after init() */
 	CC_SAMPLE	= 'P',	/* pkts_acked(): count packets, RTT sample */
-	CC_AVOID	= 'A',	/* after cong_avoid(): count packets ACKed */
+	CC_AVOID	= 'A',	/* after cong_avoid(): count packets ACKed; rtt_us is
+				 * whether the window was in use before
+				 */
 	CC_CONTROL	= 'C',	/* after cong_control(): count delivered */
 	CC_LOSS		= 'L',	/* ssthresh(): count is the result */
 	CC_STATE	= 'S',	/* after set_state(): count is the new state */

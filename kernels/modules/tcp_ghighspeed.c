@@ -273,6 +273,7 @@ static void ghs_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct ghighspeed *ca = inet_csk_ca(sk);
 	u32 left = acked;
+	bool limited = tcp_is_cwnd_limited(sk);
 
 	if (cc_round_over(&ca->round, tp)) {
 		/* a window's first packet is ACKed before the window is sent */
@@ -280,14 +281,14 @@ static void ghs_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 			tp->snd_ssthresh = tcp_snd_cwnd(tp);
 		cc_round_begin(&ca->round, tp);
 	}
-	if (tcp_is_cwnd_limited(sk)) {
+	if (limited) {
 		if (tcp_in_slow_start(tp))
 			left = cc_limited_slow_start(tp, acked,
 						     READ_ONCE(max_ssthresh));
 		if (left)
 			ghs_grow(sk, left);
 	}
-	trace_cc_hook(sk, CC_AVOID, acked, -1);
+	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 
 /*

@@ -213,9 +213,10 @@ static void medley_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 static void medley_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct medley *ca = inet_csk_ca(sk);
+	bool limited = tcp_is_cwnd_limited(sk);
 
 	if (cc_round_over(&ca->round, tcp_sk(sk))) {
-		if (tcp_is_cwnd_limited(sk)) {
+		if (limited) {
 			if (ca->rtt.samples)
 				medley_judge(sk);
 			if (ca->judged)
@@ -225,7 +226,7 @@ static void medley_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 		}
 		medley_next_round(sk);
 	}
-	trace_cc_hook(sk, CC_AVOID, acked, -1);
+	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 
 /*

@@ -257,8 +257,9 @@ static void ttfwc_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct ttfwc *ca = inet_csk_ca(sk);
 	u32 open = ttfwc_open(sk), cwnd = tcp_snd_cwnd(tp), wanted;
+	bool limited = tcp_is_cwnd_limited(sk);
 
-	if (!tcp_is_cwnd_limited(sk))
+	if (!limited)
 		goto out;
 	if (ca->reno || !ca->count || tcp_in_slow_start(tp)) {
 		tcp_reno_cong_avoid(sk, ack, acked);
@@ -274,7 +275,7 @@ static void ttfwc_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	if (wanted > cwnd)
 		cc_set_cwnd(tp, min(wanted, cwnd + acked), 2);
 out:
-	trace_cc_hook(sk, CC_AVOID, acked, -1);
+	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 
 /* Close the open interval and derive the next window from the history. */

@@ -42,7 +42,10 @@ class Comparison:
 
 
 def compare(
-    hooks: Iterable[Hook], make: Callable[[Hook], Specification], tolerance_packets: float = 0.0, tolerance_share: float = 0.0
+    hooks: Iterable[Hook],
+    make: Callable[[Hook], Specification],
+    tolerance_packets: float = 0.0,
+    tolerance_share: float = 0.0,
 ) -> Comparison:
     """Feed one flow's hooks to make(first hook) and compare after each.
 
@@ -66,12 +69,12 @@ def compare(
         if spec is None:
             continue
 
-        def check(what: str, kernel: float, specification: float, hook: Hook = h) -> None:
+        def check(what: str, kernel: float, specification: float, hook: Hook = h, begun_us: int = start_us) -> None:
             wanted = specification if math.isinf(specification) else math.floor(specification)
             if kernel == INFINITE_SSTHRESH:
                 kernel = math.inf
             if kernel != wanted and not abs(kernel - wanted) <= max(tolerance_packets, tolerance_share * kernel):
-                at_s = (hook.now_us - start_us) / 1e6
+                at_s = (hook.now_us - begun_us) / 1e6
                 result.mismatches.append(Mismatch(at_s, hook.hook, what, kernel, wanted))
 
         spec.on_delivered(h.delivered)
@@ -84,7 +87,7 @@ def compare(
                 spec.cwnd, last_cwnd = float(h.cwnd), h.cwnd
             spec.on_sample(last_rtt, h.count, now_s, recovering=h.state >= 2)
         elif h.hook == "A":
-            spec.on_ack(Ack(h.count, now_s, last_rtt, h.delivered, h.in_flight, h.limited, h.unsent))
+            spec.on_ack(Ack(h.count, now_s, last_rtt, h.delivered, h.in_flight, bool(h.rtt_us), h.unsent))
             check("cwnd", h.cwnd, spec.cwnd)
             result.windows += 1
         elif h.hook == "C":

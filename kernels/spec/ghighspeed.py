@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 
 from kernels.spec.base import Ack, Reno, Round
 from kernels.spec.highspeed import THESIS, Response
@@ -21,7 +22,7 @@ def t_critical(level: float, df: int) -> float:
     return z + (z**3 + z) / (4 * df) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
 
 
-def trend(points: list[tuple[float, float]], level: float) -> int:
+def trend(points: Sequence[tuple[float, float]], level: float) -> int:
     """1 for a significant positive correlation of the pairs (t, d), -1 for a negative one, else 0."""
     n = len(points)
     t_mean = math.fsum(t for t, _ in points) / n

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 GUEST = pathlib.Path(__file__).with_name("guest.py")
+MEMORY = "/dev/shm"  # noqa: S108 (where UML keeps its memory; on a disk it would be written back)
 STATES = ("open", "disorder", "cwr", "recovery", "loss")
 
 
@@ -51,6 +52,7 @@ class Flow:
     port: int = 40000
     start_s: float = 0.0
     phases: tuple[tuple[float, float | None], ...] = ((10.0, None),)
+    dst: str = "203.0.113.2"  # the receiver is also 203.0.113.3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,10 +124,10 @@ def run(scenario: Scenario, timeout_s: float = 300.0) -> Result:
             "rootflags=/", "ro", f"init={GUEST}", "time-travel=inf-cpu", "time-travel-start=1000000000", "con=null",
             "con0=fd:0,fd:1", "seccomp=on", "quiet", f"wb_out={out}",
         ]
-        environment = {**os.environ, "TMPDIR": "/dev/shm" if os.path.isdir("/dev/shm") else "/tmp"}
+        environment = {**os.environ, "TMPDIR": MEMORY if os.path.isdir(MEMORY) else tempfile.gettempdir()}
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s,
-                                  env=environment)
+                                  env=environment, check=False)
         except subprocess.TimeoutExpired as error:
             raise GuestError(f"the guest was still running after {timeout_s} s") from error
         console = done.stdout.decode(errors="replace")
@@ -145,4 +147,6 @@ def parse(text: str) -> Iterator[Hook]:
     for line in text.splitlines():
         words = line.replace("cc_hook: ", "").split()
         numbers = [int(w) for w in words[2:]]
-        yield Hook(int(words[0]), words[1], *numbers[:-1], limited=bool(numbers[-1] & 1), unsent=bool(numbers[-1] & 2))
+        now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered, state, flags = numbers
+        yield Hook(int(words[0]), words[1], now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered,
+                   state, limited=bool(flags & 1), unsent=bool(flags & 2))

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Astart with BWE, the bandwidth estimate of Westwood
+ *
+ * Slow start in which ssthresh follows an estimate of what the path gives this
+ * flow: ssthresh = max(ssthresh, estimate x least RTT), until the first loss.
+ * Above ssthresh the window grows by one packet per round trip, as Reno's; where
+ * the estimate then rises, slow start goes on.
+ *
+ * Wang, Pau, Yamada, Sanadidi and Gerla, "TCP startup performance in large
+ * bandwidth delay networks", INFOCOM 2004, as Yu 2009 (dissertation, University
+ * of Florida) s4.6 compares with it:
+ *  - per ACK a sample b_k = d_k / (t_k - t_(k-1)) of what was delivered since the
+ *    last one, through Westwood's low-pass filter with cut-off 1 / tau, tau = 1 s.
+ *
+ * Differences from the paper
+ *  - Rates are in packets; an ACK that comes in the same microsecond as the one
+ *    before belongs to the next sample.
+ *  - The first ssthresh is init_ssthresh (32, as in Yu's simulations).
+ *  - Losses are Reno's affair.
+ */
+#include "cc_astart.h"
+
+#define TRACE_SYSTEM tcp_astart_bwe
+#define CREATE_TRACE_POINTS
+#include "cc_trace.h"
+
+static unsigned int tau_ms __read_mostly = 1000;
+CC_PARAM_RANGE(tau_ms_ops, 10, 100000);
+module_param_cb(tau_ms, &tau_ms_ops, &tau_ms, 0644);
+MODULE_PARM_DESC(tau_ms, "1 / cut-off frequency of the filter, ms, 10-100000 (1000)");
+
+static unsigned int init_ssthresh __read_mostly = 32;
+CC_PARAM_RANGE(init_ssthresh_ops, 2, 1000000);
+module_param_cb(init_ssthresh, &init_ssthresh_ops, &init_ssthresh, 0644);
+MODULE_PARM_DESC(init_ssthresh, "first ssthresh, packets, 2-1000000 (32)");
+
+struct bwe {
+	struct astart_filter filter;
+	u64 last_us;			/* time of the last sample, */
+	u32 delivered;			/* and tp->delivered then */
+	u32 base_rtt_us;
+	u8 lost;
+};
+
+static void bwe_init(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct bwe *ca = inet_csk_ca(sk);
+
+	memset(ca, 0, sizeof(*ca));
+	ca->base_rtt_us = CC_RTT_MAX_US;
+	ca->delivered = tp->delivered;
+	if (cc_is_new(tp))
+		tp->snd_ssthresh = READ_ONCE(init_ssthresh);
+	trace_cc_hook(sk, CC_INIT, 0, -1);
+}
+
+static void bwe_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	struct bwe *ca = inet_csk_ca(sk);
+
+	if (sample->rtt_us > 0) {
+		ca->base_rtt_us = min_t(u32, ca->base_rtt_us,
+					sample->rtt_us);
+	}
+	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
+}
+
+static void bwe_sample(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct bwe *ca = inet_csk_ca(sk);
+	u32 dt_us = min_t(u64, tp->tcp_mstamp - ca->last_us, ASTART_DT_MAX);
+	u32 packets = tp->delivered - ca->delivered;
+
+	if (!dt_us)
+		return;
+	if (ca->last_us)
+		astart_filter_add(&ca->filter, astart_rate(packets, dt_us),
+				  dt_us, READ_ONCE(tau_ms) * USEC_PER_MSEC);
+	ca->last_us = tp->tcp_mstamp;
+	ca->delivered = tp->delivered;
+}
+
+static void bwe_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct bwe *ca = inet_csk_ca(sk);
+	bool limited = tcp_is_cwnd_limited(sk);
+
+	if (!ca->lost) {
+		bwe_sample(sk);
+		tp->snd_ssthresh = max(tp->snd_ssthresh,
+				       astart_window(&ca->filter,
+						     ca->base_rtt_us));
+	}
+	if (limited)
+		tcp_reno_cong_avoid(sk, ack, acked);
+	trace_cc_hook(sk, CC_AVOID, acked, limited);
+}
+
+static u32 bwe_ssthresh(struct sock *sk)
+{
+	struct bwe *ca = inet_csk_ca(sk);
+	u32 ssthresh = tcp_reno_ssthresh(sk);
+
+	ca->lost = 1;
+	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
+	return ssthresh;
+}
+
+static void bwe_set_state(struct sock *sk, u8 new_state)
+{
+	trace_cc_hook(sk, CC_STATE, new_state, -1);
+}
+
+static u32 bwe_undo_cwnd(struct sock *sk)
+{
+	u32 cwnd = tcp_reno_undo_cwnd(sk);
+
+	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
+	return cwnd;
+}
+
+static struct tcp_congestion_ops tcp_astart_bwe __read_mostly = {
+	.init		= bwe_init,
+	.pkts_acked	= bwe_pkts_acked,
+	.cong_avoid	= bwe_cong_avoid,
+	.ssthresh	= bwe_ssthresh,
+	.set_state	= bwe_set_state,
+	.undo_cwnd	= bwe_undo_cwnd,
+	.owner		= THIS_MODULE,
+	.name		= "astart_bwe",
+};
+
+static int __init bwe_register(void)
+{
+	BUILD_BUG_ON(sizeof(struct bwe) > ICSK_CA_PRIV_SIZE);
+	return tcp_register_congestion_control(&tcp_astart_bwe);
+}
+
+static void __exit bwe_unregister(void)
+{
+	tcp_unregister_congestion_control(&tcp_astart_bwe);
+}
+
+module_init(bwe_register);
+module_exit(bwe_unregister);
+
+MODULE_DESCRIPTION("Astart with BWE, the bandwidth estimate of Westwood (as in Yu 2009)");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * JS: jump start at the fair window of the connections to the same prefix
+ *
+ * A new connection begins with the fair share of what its neighbours' windows
+ * sum up to, paced over one round trip, instead of growing to it.
+ *
+ * Yu 2009 (dissertation, University of Florida), chapter 2:
+ *   cwnd = ssthresh = (S + L w_o) / (L + S / w_o + 1), as LISS estimates it,
+ * sent at cwnd / R.  Without steady neighbours it starts as Reno does.
+ *
+ * Differences from the paper
+ *  - R is the handshake's RTT.
+ *  - The pacing is the kernel's own; the first ACK sets its usual rate (twice the
+ *    window per RTT), and once the first window is delivered it is off again.
+ *    The kernel sends the first ten packets of a connection unpaced.
+ *  - A connection that the other side opened is paced at that usual rate from the
+ *    beginning, since the kernel sets it after init().
+ *  - A group is a destination prefix in a network namespace (prefix4, prefix6).
+ *  - Slow start, congestion avoidance and losses are otherwise Reno's.
+ */
+#include "cc_group.h"
+
+#define TRACE_SYSTEM tcp_js
+#define CREATE_TRACE_POINTS
+#include "cc_trace.h"
+
+struct js {
+	struct cc_group_conn conn;
+	struct cc_round first;		/* the paced first window */
+	u8 paced;
+};
+
+static void js_init(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct js *ca = inet_csk_ca(sk);
+	struct cc_group *group;
+	u32 fair = 0;
+
+	memset(ca, 0, sizeof(*ca));
+	spin_lock_bh(&cc_groups_lock);
+	group = cc_group_get(sk);
+	if (group) {
+		struct cc_group_conn *oldest = cc_group_oldest(group);
+
+		if (oldest)
+			fair = cc_group_fair(group, READ_ONCE(oldest->cwnd));
+		cc_group_join(group, &ca->conn, tp);
+	}
+	spin_unlock_bh(&cc_groups_lock);
+	if (fair && cc_is_new(tp) && tp->srtt_us && tcp_snd_cwnd(tp) > 1) {
+		tp->snd_ssthresh = fair;
+		cc_set_cwnd(tp, fair, 2);
+		cc_group_publish(&ca->conn, tp);
+		cc_send_singly(sk);
+		cc_pace_begin(sk, fair, tp->srtt_us >> 3);
+		cc_round_begin(&ca->first, tp);
+		ca->first.end += fair - 1;
+		ca->paced = 1;
+	}
+	trace_cc_hook(sk, CC_INIT, fair, -1);
+}
+
+static void js_release(struct sock *sk)
+{
+	struct js *ca = inet_csk_ca(sk);
+
+	if (ca->paced)
+		cc_pace_end(sk);
+	cc_group_leave(&ca->conn);
+}
+
+static void js_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
+}
+
+static void js_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct js *ca = inet_csk_ca(sk);
+	bool limited = tcp_is_cwnd_limited(sk);
+
+	if (ca->paced && cc_round_over(&ca->first, tp)) {
+		ca->paced = 0;
+		cc_pace_end(sk);
+	}
+	tcp_reno_cong_avoid(sk, ack, acked);
+	cc_group_publish(&ca->conn, tp);
+	trace_cc_hook(sk, CC_AVOID, acked, limited);
+}
+
+static u32 js_ssthresh(struct sock *sk)
+{
+	u32 ssthresh = tcp_reno_ssthresh(sk);
+
+	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
+	return ssthresh;
+}
+
+static void js_set_state(struct sock *sk, u8 new_state)
+{
+	trace_cc_hook(sk, CC_STATE, new_state, -1);
+}
+
+static u32 js_undo_cwnd(struct sock *sk)
+{
+	u32 cwnd = tcp_reno_undo_cwnd(sk);
+
+	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
+	return cwnd;
+}
+
+static struct tcp_congestion_ops tcp_js __read_mostly = {
+	.init		= js_init,
+	.release	= js_release,
+	.pkts_acked	= js_pkts_acked,
+	.cong_avoid	= js_cong_avoid,
+	.ssthresh	= js_ssthresh,
+	.set_state	= js_set_state,
+	.undo_cwnd	= js_undo_cwnd,
+	.owner		= THIS_MODULE,
+	.name		= "js",
+};
+
+static int __init js_register(void)
+{
+	BUILD_BUG_ON(sizeof(struct js) > ICSK_CA_PRIV_SIZE);
+	return tcp_register_congestion_control(&tcp_js);
+}
+
+static void __exit js_unregister(void)
+{
+	tcp_unregister_congestion_control(&tcp_js);
+	cc_groups_exit();
+}
+
+module_init(js_register);
+module_exit(js_unregister);
+
+MODULE_DESCRIPTION("JS jump start (Yu 2009)");
+MODULE_LICENSE("GPL");

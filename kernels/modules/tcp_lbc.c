@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * LBC: slow start with limited byte counting
+ *
+ * Reno, except that in slow start an ACK that covers two packets or more, as a
+ * delayed ACK does, counts for two.
+ *
+ * RFC 3465 with L = 2, as Yu 2009 (dissertation, University of Florida) compares
+ * with it: on until the first loss, then one packet per ACK.
+ *
+ * Differences from the paper
+ *  - Congestion avoidance is the kernel's Reno: one packet per window of packets
+ *    ACKed, not of ACKs.
+ *  - L is a parameter.
+ */
+#include "cc_common.h"
+
+#define TRACE_SYSTEM tcp_lbc
+#define CREATE_TRACE_POINTS
+#include "cc_trace.h"
+
+static unsigned int limit __read_mostly = 2;
+CC_PARAM_RANGE(limit_ops, 1, 64);
+module_param_cb(limit, &limit_ops, &limit, 0644);
+MODULE_PARM_DESC(limit, "most packets that one ACK counts for before the first loss, 1-64 (2)");
+
+struct lbc {
+	u8 lost;			/* a loss has happened */
+};
+
+static void lbc_init(struct sock *sk)
+{
+	struct lbc *ca = inet_csk_ca(sk);
+
+	ca->lost = 0;
+	trace_cc_hook(sk, CC_INIT, 0, -1);
+}
+
+static void lbc_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
+}
+
+static void lbc_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct lbc *ca = inet_csk_ca(sk);
+	bool limited = tcp_is_cwnd_limited(sk);
+
+	if (limited && tcp_in_slow_start(tp))
+		tcp_slow_start(tp, min(acked, ca->lost ? 1U :
+						       READ_ONCE(limit)));
+	else if (limited)
+		tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp), acked);
+	trace_cc_hook(sk, CC_AVOID, acked, limited);
+}
+
+static u32 lbc_ssthresh(struct sock *sk)
+{
+	struct lbc *ca = inet_csk_ca(sk);
+	u32 ssthresh = tcp_reno_ssthresh(sk);
+
+	ca->lost = 1;
+	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
+	return ssthresh;
+}
+
+static void lbc_set_state(struct sock *sk, u8 new_state)
+{
+	trace_cc_hook(sk, CC_STATE, new_state, -1);
+}
+
+static u32 lbc_undo_cwnd(struct sock *sk)
+{
+	u32 cwnd = tcp_reno_undo_cwnd(sk);
+
+	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
+	return cwnd;
+}
+
+static struct tcp_congestion_ops tcp_lbc __read_mostly = {
+	.init		= lbc_init,
+	.pkts_acked	= lbc_pkts_acked,
+	.cong_avoid	= lbc_cong_avoid,
+	.ssthresh	= lbc_ssthresh,
+	.set_state	= lbc_set_state,
+	.undo_cwnd	= lbc_undo_cwnd,
+	.owner		= THIS_MODULE,
+	.name		= "lbc",
+};
+
+static int __init lbc_register(void)
+{
+	BUILD_BUG_ON(sizeof(struct lbc) > ICSK_CA_PRIV_SIZE);
+	return tcp_register_congestion_control(&tcp_lbc);
+}
+
+static void __exit lbc_unregister(void)
+{
+	tcp_unregister_congestion_control(&tcp_lbc);
+}
+
+module_init(lbc_register);
+module_exit(lbc_unregister);
+
+MODULE_DESCRIPTION("Slow start with limited byte counting (RFC 3465, as in Yu 2009)");
+MODULE_LICENSE("GPL");

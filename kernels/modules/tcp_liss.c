@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * LISS: slow start limited by the windows of the connections to the same prefix
+ *
+ * A new connection's ssthresh is the fair share of what its neighbours' windows
+ * sum up to; without steady neighbours it is the ordinary one.
+ *
+ * Yu 2009 (dissertation, University of Florida), chapter 2:
+ *   ssthresh = (S + L w_o) / (L + S / w_o + 1)
+ * with L connections in congestion avoidance, S the sum of the windows of those
+ * in slow start and w_o the window of the oldest one in congestion avoidance.
+ *
+ * Differences from the paper
+ *  - A group is a destination prefix in a network namespace (prefix4, prefix6).
+ *  - A connection's window is what its last ACK left.
+ *  - Slow start, congestion avoidance and losses are otherwise Reno's.
+ */
+#include "cc_group.h"
+
+#define TRACE_SYSTEM tcp_liss
+#define CREATE_TRACE_POINTS
+#include "cc_trace.h"
+
+struct liss {
+	struct cc_group_conn conn;
+};
+
+static void liss_init(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct liss *ca = inet_csk_ca(sk);
+	struct cc_group *group;
+	u32 fair = 0;
+
+	memset(ca, 0, sizeof(*ca));
+	spin_lock_bh(&cc_groups_lock);
+	group = cc_group_get(sk);
+	if (group) {
+		struct cc_group_conn *oldest = cc_group_oldest(group);
+
+		if (oldest)
+			fair = cc_group_fair(group, READ_ONCE(oldest->cwnd));
+		cc_group_join(group, &ca->conn, tp);
+	}
+	spin_unlock_bh(&cc_groups_lock);
+	if (fair && cc_is_new(tp))
+		tp->snd_ssthresh = fair;
+	trace_cc_hook(sk, CC_INIT, fair, -1);
+}
+
+static void liss_release(struct sock *sk)
+{
+	struct liss *ca = inet_csk_ca(sk);
+
+	cc_group_leave(&ca->conn);
+}
+
+static void liss_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
+}
+
+static void liss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct liss *ca = inet_csk_ca(sk);
+	bool limited = tcp_is_cwnd_limited(sk);
+
+	tcp_reno_cong_avoid(sk, ack, acked);
+	cc_group_publish(&ca->conn, tp);
+	trace_cc_hook(sk, CC_AVOID, acked, limited);
+}
+
+static u32 liss_ssthresh(struct sock *sk)
+{
+	u32 ssthresh = tcp_reno_ssthresh(sk);
+
+	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
+	return ssthresh;
+}
+
+static void liss_set_state(struct sock *sk, u8 new_state)
+{
+	trace_cc_hook(sk, CC_STATE, new_state, -1);
+}
+
+static u32 liss_undo_cwnd(struct sock *sk)
+{
+	u32 cwnd = tcp_reno_undo_cwnd(sk);
+
+	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
+	return cwnd;
+}
+
+static struct tcp_congestion_ops tcp_liss __read_mostly = {
+	.init		= liss_init,
+	.release	= liss_release,
+	.pkts_acked	= liss_pkts_acked,
+	.cong_avoid	= liss_cong_avoid,
+	.ssthresh	= liss_ssthresh,
+	.set_state	= liss_set_state,
+	.undo_cwnd	= liss_undo_cwnd,
+	.owner		= THIS_MODULE,
+	.name		= "liss",
+};
+
+static int __init liss_register(void)
+{
+	BUILD_BUG_ON(sizeof(struct liss) > ICSK_CA_PRIV_SIZE);
+	return tcp_register_congestion_control(&tcp_liss);
+}
+
+static void __exit liss_unregister(void)
+{
+	tcp_unregister_congestion_control(&tcp_liss);
+	cc_groups_exit();
+}
+
+module_init(liss_register);
+module_exit(liss_unregister);
+
+MODULE_DESCRIPTION("LISS slow start (Yu 2009)");
+MODULE_LICENSE("GPL");

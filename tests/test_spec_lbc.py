@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LBC: byte counting in slow start, and the module against the specification."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernels.spec import lbc
+from kernels.spec.differential import compare
+from kernels.spec.harness import Hook, kernel, run
+from kernels.spec.scenarios import standard
+
+needs_kernel = pytest.mark.skipif(kernel() is None, reason="WARPBED_TEST_KERNEL is not set: no kernel to test")
+
+
+@given(acked=st.integers(1, 20), cwnd=st.integers(2, 1000))
+def test_an_ack_counts_for_two_before_the_first_loss_and_for_one_after(acked: int, cwnd: int) -> None:
+    from kernels.spec.base import Ack
+
+    spec = lbc.Lbc(float(cwnd))
+    spec.on_ack(Ack(acked, 0.0, 0.1, acked, 0))
+    assert spec.cwnd == cwnd + min(acked, 2)
+    spec.on_loss(0.0)
+    spec.on_timeout(0, 0)
+    spec.on_ack(Ack(acked, 0.0, 0.1, acked, 0))
+    assert spec.cwnd == 2
+
+
+
+def reference(hook: Hook) -> lbc.Lbc:
+    return lbc.Lbc(float(hook.cwnd))
+
+
+@needs_kernel
+@pytest.mark.parametrize("name", standard("lbc"))
+def test_the_module_follows_the_specification(name: str) -> None:
+    """One packet: the kernel's count of ACKed packets in avoidance is whole."""
+    result = run(standard("lbc")[name])
+    got = compare(result.flow(), reference, 1)
+    print(f"{name}: {got}")
+    assert got.windows > 100
+    assert got.mismatches == []
+    if "loss" in name and True:
+        assert got.losses > 0
+    if name == "timeout":
+        assert got.timeouts >= 2
