@@ -100,7 +100,9 @@ def find_build(kernel: str, *, cache: Path | None = None, root: Path = ROOT, ver
     if inputs is None:
         return BuildKey(None, None, None, exists=False)
     path = build_folder(cache, inputs)
-    return BuildKey(inputs.key, inputs.kernel_key, str(path), exists=(path / "build.json").is_file())
+    return BuildKey(
+        inputs.key, inputs.kernel_key, str(path), exists=(path / "build.json").is_file() and (path / "build").is_dir()
+    )
 
 
 def build_folder(cache: Path, inputs: Inputs) -> Path:

@@ -60,7 +60,7 @@ def test_without_a_source_nothing_exists(checkout: Path, cache: Path) -> None:
 
 def test_a_published_build_exists(checkout: Path, cache: Path) -> None:
     path = Path(str(key(checkout, cache).path))
-    path.mkdir(parents=True)
+    (path / "build").mkdir(parents=True)
     assert not key(checkout, cache).exists
     (path / "build.json").write_text("{}")
     assert key(checkout, cache).exists

@@ -108,7 +108,7 @@ def test_build_kernels_does_nothing_where_the_build_is_there(tmp_path: Path) -> 
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     build = Path(json.loads(key.stdout)["path"])
-    build.mkdir(parents=True)
+    (build / "build").mkdir(parents=True)
     (build / "build.json").write_text("{}")
     done = play("build_kernels.yml", default_output=True, WARPBED_CACHE=str(tmp_path))
     assert done.returncode == 0, done.stdout
