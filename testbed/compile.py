@@ -147,6 +147,10 @@ def _host(name: str, experiment: Experiment, network: Network, flows: tuple[Flow
         "net.ipv4.tcp_wmem": f"4096 16384 {send}",
         "net.ipv4.tcp_rmem": f"4096 131072 {receive}",
     }
+    algorithms = {flow.cca for flow in flows if flow.source == name}
+    if len(algorithms) == 1:
+        # iperf3 sets the algorithm after its connection has sent a first message; like this it counts from the handshake
+        sysctls["net.ipv4.tcp_congestion_control"] = algorithms.pop()
     rules: list[HostRules] = [experiment.hosts]
     if name in experiment.hosts.only:
         rules.append(experiment.hosts.only[name])

@@ -14,7 +14,7 @@ from testbed.agent import environment, queues, sockets
 from testbed.agent.capture import TcpdumpCapture
 from testbed.agent.errors import RunError
 from testbed.agent.flows import Iperf3Flow
-from testbed.agent.namespaces import entered
+from testbed.agent.namespaces import entered, write_sysctls
 from testbed.agent.network import BuiltNetwork, load_module
 from testbed.agent.plan import Plan
 from testbed.agent.samples import Sampler
@@ -47,9 +47,9 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
     for module in plan.modules:
         load_module(module.path, module.params)
     _set_cca_params(plan)
+    _check_algorithms(plan)
     network = BuiltNetwork(plan)
     report("built")
-    _check_algorithms(plan)
     facts["environment"] = _environment(plan, network)
     facts["idle_rtt"] = _idle_rtts(plan, network)
     run = _Run(plan, network, out_dir)
@@ -83,6 +83,8 @@ def _check_algorithms(plan: Plan) -> None:
     for flow in plan.flows:
         if flow.cca not in available:
             raise RunError("flow", flow.name, f"the kernel has no {flow.cca}; it has {' '.join(sorted(available))}")
+    # only what is allowed in the first namespace can be another one's default
+    write_sysctls({"net.ipv4.tcp_allowed_congestion_control": " ".join(available)})
 
 
 def _environment(plan: Plan, network: BuiltNetwork) -> dict[str, Any]:
