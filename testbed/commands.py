@@ -263,6 +263,7 @@ def test_with(arguments: list[str]) -> int:
     code = ansible.play("test_environment.yml", {"kernel_build_series": DEFAULT_SERIES}, failed_early=1)
     if code:
         return code
-    command = [sys.executable, "-P", "-m", "pytest", *arguments]
+    workers = [] if arguments else ["--numprocesses", str(len(os.sched_getaffinity(0))), "--dist", "worksteal"]
+    command = [sys.executable, "-P", "-m", "pytest", *workers, *arguments]
     os.chdir(ROOT)
     return os.execv(command[0], command)

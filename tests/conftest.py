@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ from testbed.errors import WarpbedError
 from testbed.virtual.kernel import find
 from testbed.virtual.launch import GuestKernel
 from tests import lab
+
+# each of pytest-xdist's workers keeps to a CPU of its own, so guests of several workers do not meet on one
+if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+    allowed = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {allowed[int(worker.removeprefix("gw")) % len(allowed)]})
 
 # no test depends on how fast the machine is, and a failure is found again by running again
 settings.register_profile("warpbed", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
