@@ -14,9 +14,14 @@ from testbed.spec.names import IN_TREE_CCAS, nearest, project_ccas
 from topologies import registry
 from topologies.model import Network, idle_rtt_ns, path
 
+START_GRID_S = 3600
+"""A run starts at a full hour of its host's clock: preparing takes a time that depends on the machine's files, and packets
+must not depend on it. In virtual time waiting costs nothing."""
 GUEST_MODULES = "/run/warpbed/modules"
 """Where the virtual host's guest sees the kernel build's modules."""
 BATCH_MODULE = "warp_rxbatch"
+NO_PORTS = "1"
+"""A port that no flow uses."""
 GRACE_S = 60.0
 """Virtual or real seconds that applications get after the end to finish by themselves."""
 
@@ -73,6 +78,7 @@ def compile_plan(experiment: Experiment, document: Document, modules: Mapping[st
         flows=flows,
         duration_s=quantities.seconds(experiment.duration),
         grace_s=GRACE_S,
+        start_grid_s=START_GRID_S,
         hosts={node.name: _host(node.name, experiment, network, flows) for node in network.nodes},
         captures=tuple(_captures(experiment, document, network, flows)),
         tcp_probe=samplers.tcp_probe,
@@ -198,8 +204,9 @@ def _modules(experiment: Experiment, files: Mapping[str, str]) -> Iterable[Modul
     def module(name: str, params: dict[str, str]) -> Module:
         return Module(files.get(name, f"{GUEST_MODULES}/{name}.ko"), params)
 
-    if experiment.virtual.batch_receivers:
-        yield module(BATCH_MODULE, {"ports": f"{FIRST_PORT}-{FIRST_PORT + len(experiment.flows) - 1}"})
+    # loaded in any case: with and without batching the guest then draws the same random numbers
+    ports = f"{FIRST_PORT}-{FIRST_PORT + len(experiment.flows) - 1}" if experiment.virtual.batch_receivers else NO_PORTS
+    yield module(BATCH_MODULE, {"ports": ports})
     params: dict[str, dict[str, str]] = {}
     for flow in experiment.flows:
         params.setdefault(f"tcp_{flow.cca.name}", {}).update({k: _param(v) for k, v in flow.cca.params.items()})

@@ -35,14 +35,14 @@ def test_a_module_that_does_not_load(kernel: GuestKernel, tmp_path: Path) -> Non
 
 def test_an_unknown_parameter_of_the_kernels_own_algorithm(kernel: GuestKernel, tmp_path: Path) -> None:
     words, _ = failed(tmp_path, lab.SMALL.replace("cca: cubic", "cca: {name: cubic, params: {betta: 5}}"))
-    assert "parameter cubic.betta: 5: No such file" in words
+    assert "parameter cubic.betta: cubic has no such parameter; it has beta" in words
 
 
 def test_an_iperf3_that_dies(kernel: GuestKernel, tmp_path: Path) -> None:
     """One local port: iperf3's control connection takes it, its data connection finds none."""
     only = "hosts: {only: {s1: {sysctls: {net.ipv4.ip_local_port_range: 2000 2000}}}}\nflows:"
     words, run = failed(tmp_path, lab.SMALL.replace("flows:", only))
-    assert "flow f1: iperf3 client: exit code 1" in words
+    assert "flow f1: iperf3 client: " in words
     assert "Cannot assign requested address" in words
     assert run["error"]["stage"] == "flow"  # type: ignore[index]
 

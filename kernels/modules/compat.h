@@ -31,22 +31,17 @@
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 typedef int *compat_ioctl_arg_t;
 
-static inline int compat_ioctl_add(compat_ioctl_arg_t arg, int value)
+static inline int compat_ioctl_put(compat_ioctl_arg_t arg, int value)
 {
-	*arg += value;
+	*arg = value;
 	return 0;
 }
 #else
 typedef unsigned long compat_ioctl_arg_t;
 
-static inline int compat_ioctl_add(compat_ioctl_arg_t arg, int value)
+static inline int compat_ioctl_put(compat_ioctl_arg_t arg, int value)
 {
-	int __user *user = (int __user *)arg;
-	int old;
-
-	if (get_user(old, user))
-		return -EFAULT;
-	return put_user(old + value, user);
+	return put_user(value, (int __user *)arg);
 }
 #endif
 

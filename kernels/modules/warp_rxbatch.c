@@ -654,7 +654,15 @@ static int warp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len,
 		if (copied == len && (len || seen))
 			break;
 
-		/* then what TCP holds itself: all, before and without batches */
+		/* data that was left to TCP while the process was slow */
+		if (!seen && ws->active && !skb_queue_empty(&sk->sk_receive_queue)) {
+			warp_read(sk, ws);
+			if (ws->held_bytes) {
+				ws->ready = true;
+				continue;
+			}
+		}
+		/* without batches, at the end of the stream, after an error */
 		if (!seen && (!copied || !skb_queue_empty(&sk->sk_receive_queue))) {
 			release_sock(sk);
 			n = orig->recvmsg(sk, msg, len - copied, (flags & ~MSG_WAITALL) |
@@ -665,8 +673,10 @@ static int warp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len,
 				if (flags & MSG_PEEK)
 					break;
 				ws->read_bytes += n;
+			} else if (ws->held_bytes && (!timeo || warp_ended(sk))) {
+				continue;	/* came while it was unlocked */
 			} else if (n != -EAGAIN) {
-				break;	/* the end, or an error */
+				break;
 			}
 		}
 		if (copied >= target)
@@ -699,11 +709,15 @@ static int warp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len,
 static int warp_ioctl(struct sock *sk, int cmd, compat_ioctl_arg_t arg)
 {
 	struct warp_sock *ws = warp_sk(sk);
-	int err = ws->orig->ioctl(sk, cmd, arg);
+	int bytes;
 
-	if (!err && cmd == SIOCINQ)
-		err = compat_ioctl_add(arg, READ_ONCE(ws->held_bytes));
-	return err;
+	if (cmd != SIOCINQ || !ws->active)
+		return ws->orig->ioctl(sk, cmd, arg);
+
+	lock_sock(sk);
+	bytes = tcp_inq(sk) + ws->held_bytes;
+	release_sock(sk);
+	return compat_ioctl_put(arg, bytes);
 }
 
 static int warp_getsockopt(struct sock *sk, int level, int optname,

@@ -55,7 +55,7 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
     run = _Run(plan, network, out_dir)
     try:
         run.prepare()
-        start_s = math.ceil(time.monotonic() + SETTLE_S)
+        start_s = math.ceil((time.monotonic() + SETTLE_S) / plan.start_grid_s) * plan.start_grid_s
         start_ns = start_s * 10**9
         facts["start_realtime_ns"] = time.clock_gettime_ns(time.CLOCK_REALTIME) + start_ns - time.monotonic_ns()
         facts["start_monotonic_ns"] = start_ns
@@ -72,6 +72,9 @@ def _set_cca_params(plan: Plan) -> None:
     for cca, params in plan.cca_params.items():
         for name, value in params.items():
             path = Path(f"/sys/module/tcp_{cca}/parameters/{name}")
+            if not path.exists():
+                known = ", ".join(sorted(entry.name for entry in path.parent.glob("*"))) or "none"
+                raise RunError("parameter", f"{cca}.{name}", f"{cca} has no such parameter; it has {known}")
             try:
                 path.write_text(value)
             except OSError as error:

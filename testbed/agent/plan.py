@@ -70,6 +70,7 @@ class Plan:
     flows: tuple[FlowPlan, ...]
     duration_s: float
     grace_s: float
+    start_grid_s: int
     hosts: dict[str, HostSettings]
     captures: tuple[Capture, ...] = ()
     tcp_probe: bool = True

@@ -21,6 +21,7 @@ CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
 MS_REMOUNT_BIND, MS_BIND, MS_PRIVATE_REC = 0x1020, 0x1000, 0x44000
 MS_NOSUID_NODEV = 6
 PR_SET_PDEATHSIG = 1
+ADDR_NO_RANDOMIZE = 0x0040000
 SYS_MOUNT_SETATTR = 442
 AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = -100, 0x8000, 1
 EXIT_NO_CAGE = 3
@@ -96,6 +97,7 @@ def main(arguments: list[str]) -> int:
     cpu, folder, program = int(arguments[0]), arguments[1], arguments[2:]
     die_with_parent()
     os.sched_setaffinity(0, {cpu})
+    _libc.personality(ADDR_NO_RANDOMIZE)  # guests before 7.2 size their memory by where the host put them
     caged = enter(folder)
     if not caged and os.environ.get("WB_CAGE") == "required":
         return EXIT_NO_CAGE

@@ -85,7 +85,7 @@ def command(kernel: GuestKernel, plan: Plan, folder: Path, cpu: int, seed: int) 
         f"init={SYSTEM_PYTHON}",
         "time-travel=inf-cpu", f"time-travel-start={EPOCH_NS}",
         f"um_seed={random_seed(seed)}",
-        "con=null", "con0=fd:0,fd:1", "loglevel=4",
+        "con=null", "con0=null,fd:1", "con1=null", "loglevel=4", "ipv6.disable_ipv6=1",
         "uml_dir=/dev/shm", "umid=warpbed",
     ]
     if kernel.has_seccomp:
