@@ -90,16 +90,12 @@ def _frames(e: Evidence) -> Iterator[Reason]:
 
 
 def _wires(e: Evidence) -> Iterator[tuple[str, Direction, Mapping[str, Any]]]:
-    """Every wire with its netem's statistics, in the order in which the links were built."""
+    """Every wire with its netem's statistics; link k has the wires wka and wkb."""
     statistics = {entry["dev"]: entry for entry in e.facts["queue_statistics"].get("wires", []) if entry["kind"] == "netem"}
-    number = 0
-    for link in e.plan.network.links:
-        if not (link.forward.has_wire or link.backward.has_wire):
-            continue
+    for number, link in enumerate(e.plan.network.links):
         for end, name, direction in (("b", f"{link.a}→{link.b}", link.forward), ("a", f"{link.b}→{link.a}", link.backward)):
             if entry := statistics.get(f"w{number}{end}"):
                 yield name, direction, entry
-        number += 1
 
 
 def _loss(e: Evidence) -> Iterator[Reason]:

@@ -107,19 +107,20 @@ class PlannedIntf(Intf):  # type: ignore[misc]
 class WireLink(MininetLink):  # type: ignore[misc]
     """A link with a namespace in the middle, where delay and loss happen; a plain veth pair without them."""
 
-    pending: ClassVar[list[tuple[str, int, str, int, str, str, Direction, Direction]]] = []
+    pending: ClassVar[list[tuple[int, str, int, str, int, str, str, Direction, Direction]]] = []
     wires: WarpNode | None = None
-    created = 0
 
-    def __init__(self, node1: Any, node2: Any, forward: Direction, backward: Direction, **params: Any) -> None:
-        self.directions = (forward, backward)
+    def __init__(
+        self, node1: Any, node2: Any, forward: Direction, backward: Direction, number: int, **params: Any
+    ) -> None:
+        self.number, self.directions = number, (forward, backward)
         params.pop("intf", None)
         super().__init__(node1, node2, intf=PlannedIntf, **params)
 
     def makeIntfPair(
         self, intfname1: str, intfname2: str, addr1: str, addr2: str, node1: Any, node2: Any, deleteIntfs: bool = True
     ) -> None:
-        WireLink.pending.append((intfname1, node1.pid, intfname2, node2.pid, addr1, addr2, *self.directions))
+        WireLink.pending.append((self.number, intfname1, node1.pid, intfname2, node2.pid, addr1, addr2, *self.directions))
 
     @classmethod
     def create_pending(cls) -> None:
@@ -130,15 +131,14 @@ class WireLink(MininetLink):  # type: ignore[misc]
         if cls.wires is None:
             cls.wires = WarpNode("wires")
         ip, tc, names = [], [], []
-        for name1, pid1, name2, pid2, mac1, mac2, forward, backward in todo:
+        for number, name1, pid1, name2, pid2, mac1, mac2, forward, backward in todo:
             if not (forward.has_wire or backward.has_wire):
                 ip.append(
                     f"link add name {name1} address {mac1} netns {pid1} "
                     f"type veth peer name {name2} address {mac2} netns {pid2}"
                 )
                 continue
-            a, b = f"w{cls.created}a", f"w{cls.created}b"
-            cls.created += 1
+            a, b = f"w{number}a", f"w{number}b"
             names += [a, b]
             ip.append(f"link add name {a} type veth peer name {name1} address {mac1} netns {pid1}")
             ip.append(f"link add name {b} type veth peer name {name2} address {mac2} netns {pid2}")
@@ -177,12 +177,12 @@ class NetworkTopo(Topo):  # type: ignore[misc]
         for node in network.nodes:
             self.addHost(node.name, cls=WarpNode, plan=plans[node.name], ip=None)
         ports: dict[str, int] = {node.name: 0 for node in network.nodes}
-        for link in network.links:
+        for number, link in enumerate(network.links):
             a = plans[link.a].interfaces[ports[link.a]]
             b = plans[link.b].interfaces[ports[link.b]]
             self.addLink(
                 link.a, link.b, port1=ports[link.a], port2=ports[link.b], cls=WireLink,
-                forward=link.forward, backward=link.backward, addr1=a.mac, addr2=b.mac,
+                number=number, forward=link.forward, backward=link.backward, addr1=a.mac, addr2=b.mac,
             )
             ports[link.a] += 1
             ports[link.b] += 1
