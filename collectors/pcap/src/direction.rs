@@ -255,6 +255,12 @@ impl Direction {
     fn on_old(&mut self, packet: &Packet, start: i64, end: i64, path: Path, budget: &mut Budget) -> i64 {
         let now = packet.time_ns;
         let tsval = packet.timestamps.map(|t| t.0);
+        if packet.flags & (SYN | ACK) == SYN | ACK && self.syn_flags & ACK == 0 {
+            // Simultaneous open: the SYN-ACK has the SYN's number (RFC 9293 s3.5), nothing was lost.
+            self.syn_flags |= ACK;
+            self.segments.overlapping(start, end).for_each(|s| s.again(now, tsval.unwrap_or(0)));
+            return 0;
+        }
         let (missing, hole) = self.holes.fill(start, end);
         let again = end - start - missing;
         let late = again == 0 && hole.is_some_and(|hole| !sent_again(&hole, now, tsval, path));

@@ -138,7 +138,7 @@ impl Direction {
                 ambiguous = true;
                 // RFC 3522: the ACK echoes a time before the retransmission, so the original had arrived.
                 let early = |(_, echoed): (u32, u32)| (echoed.wrapping_sub(segment.tsval) as i32) < 0;
-                popped.spurious |= packet.timestamps.is_some_and(early);
+                popped.spurious |= !self.recent.is_empty() && packet.timestamps.is_some_and(early);
             }
             if popped.rtt_by_timestamps_ns.is_none()
                 && packet.timestamps.is_some_and(|(_, echoed)| echoed == segment.tsval && echoed != 0)

@@ -86,7 +86,7 @@ pub const FIELDS: &[Field] = &[
 ];
 
 fn seconds(ns: i64) -> f64 {
-    ns as f64 * 1e-9
+    ns as f64 / 1e9
 }
 
 fn reason(end: End) -> &'static str {
@@ -114,7 +114,7 @@ pub fn row(c: &Connection, side: usize, rows: &Rows) -> Vec<Value> {
     let at_receiver = c.at_receiver(side);
     let delivered = if at_receiver { t.unique_bytes } else { t.acked_bytes };
     let mbps = |bytes: u64| (span_s > 0.0).then(|| bytes as f64 * 8e-6 / span_s);
-    let ms = |ns: Option<f64>| ns.map(|ns| ns * 1e-6);
+    let ms = |ns: Option<f64>| ns.map(|ns| ns / 1e6);
     let (rtt, by_timestamps) = (&d.rtt, &d.rtt_by_timestamps);
     let some = |samples: u64, ns: i64| (samples > 0).then_some(ns as f64);
     // A flow of the experiment file without a size has no completion; of others the FIN tells.

@@ -10,6 +10,8 @@ pub mod direction;
 pub mod error;
 mod feedback;
 mod flows;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod generate;
 mod interval;
 pub mod packet;

@@ -110,14 +110,14 @@ impl Acks {
     pub fn push(&mut self, row: AckRow) {
         let f = row.feedback;
         self.time_ns.push(row.now);
-        self.t_s.push((row.now - row.origin) as f64 * 1e-9);
+        self.t_s.push((row.now - row.origin) as f64 / 1e9);
         self.flow.push(row.word);
         self.ack.push(f.ack);
-        optional(&mut self.rtt_us, &mut self.rtt_levels, f.rtt_ns.map(|ns| ns as f64 * 1e-3));
+        optional(&mut self.rtt_us, &mut self.rtt_levels, f.rtt_ns.map(|ns| ns as f64 / 1e3));
         self.sacked.push(f.sacked);
         self.duplicate.push(f.duplicate);
         self.forward.push(row.forward);
-        let by_timestamps = f.rtt_by_timestamps_ns.map(|ns| ns as f64 * 1e-3);
+        let by_timestamps = f.rtt_by_timestamps_ns.map(|ns| ns as f64 / 1e3);
         optional(&mut self.rtt_timestamps_us, &mut self.rtt_timestamps_levels, by_timestamps);
         optional(&mut self.window, &mut self.window_levels, f.window);
         self.in_flight.push(f.in_flight);
@@ -173,7 +173,7 @@ impl Intervals {
     }
 
     pub fn push(&mut self, interval: &Interval, origin: i64, word: u32, forward: bool) {
-        let width_s = (interval.end_ns - interval.start_ns) as f64 * 1e-9;
+        let width_s = (interval.end_ns - interval.start_ns) as f64 / 1e9;
         let mbps = |bytes: u64| bytes as f64 * 8e-6 / width_s;
         let i = interval;
         let counts = [i.packets, i.wire, i.payload, i.retransmitted, i.delivered].map(|n| n as i64);
@@ -182,7 +182,7 @@ impl Intervals {
         for (column, value) in self.numbers.iter_mut().zip(numbers) {
             column.push(value);
         }
-        let start_s = (i.start_ns - origin) as f64 * 1e-9;
+        let start_s = (i.start_ns - origin) as f64 / 1e9;
         for (column, value) in self.fractions.iter_mut().zip([start_s, width_s, mbps(i.wire), mbps(i.delivered)]) {
             column.push(value);
         }
