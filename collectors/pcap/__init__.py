@@ -15,7 +15,7 @@ from _warpbed_pcap import CaptureError
 if TYPE_CHECKING:
     from _warpbed_pcap import FlowDict
 
-__all__ = ["CaptureError", "Failure", "Flow", "Summary", "analyze", "generate"]
+__all__ = ["CaptureError", "Failure", "Flow", "PathSummary", "Summary", "analyze", "compare", "generate"]
 
 StrPath = str | os.PathLike[str]
 
@@ -142,6 +142,52 @@ def analyze(
         last_ns=raw["last_ns"],
         bytes_read=raw["bytes_read"],
         seconds=raw["seconds"],
+        errors=tuple(Failure(**error) for error in raw["errors"]),
+    )
+
+
+@dataclass(frozen=True)
+class PathSummary:
+    """What two captures of a path have in common."""
+
+    packets_a: int
+    packets_b: int
+    delivered: int
+    lost: int
+    errors: tuple[Failure, ...]
+
+
+def compare(
+    a: StrPath,
+    b: StrPath,
+    out: StrPath | None = None,
+    *,
+    start_ns: int | None = None,
+    max_delay_s: float = 10.0,
+    offset_ns: int = 0,
+    max_flows: int = 32768,
+    flows: Iterable[Flow] = (),
+) -> PathSummary:
+    """Write loss, one-way delay and queue delay of each packet between two captures to `out`.
+
+    Writes `path.parquet` and `path_flows.parquet`. Both captures are files (they are read twice). A packet not found at
+    the other point within `max_delay_s` is lost. `offset_ns` is added to the times of `b`, where its clock is behind.
+    """
+    raw = _native.compare(
+        Path(a),
+        Path(b),
+        out=None if out is None else Path(out),
+        start_ns=start_ns,
+        max_flows=max_flows,
+        flows=[_wanted(flow) for flow in flows],
+        max_delay_ns=round(max_delay_s * 1e9),
+        offset_ns=offset_ns,
+    )
+    return PathSummary(
+        packets_a=raw["packets_a"],
+        packets_b=raw["packets_b"],
+        delivered=raw["delivered"],
+        lost=raw["lost"],
         errors=tuple(Failure(**error) for error in raw["errors"]),
     )
 

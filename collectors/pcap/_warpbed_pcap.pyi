@@ -57,6 +57,26 @@ def analyze(
 ) -> SummaryDict:
     """Captures to Parquet tables in `out`. Runs without the GIL."""
 
+class PathDict(TypedDict):
+    packets_a: int
+    packets_b: int
+    delivered: int
+    lost: int
+    errors: list[ErrorDict]
+
+def compare(
+    a: str | PathLike[str],
+    b: str | PathLike[str],
+    *,
+    out: str | PathLike[str] | None,
+    start_ns: int | None,
+    max_flows: int,
+    flows: Sequence[FlowDict],
+    max_delay_ns: int,
+    offset_ns: int,
+) -> PathDict:
+    """Two captures of a path to per-packet delay and loss in `out`. Runs without the GIL."""
+
 def generate(
     path: str | PathLike[str],
     *,

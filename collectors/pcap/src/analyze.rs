@@ -14,12 +14,12 @@ use crate::columns::Column;
 use crate::connection::{Namer, Wanted};
 use crate::error::{Error, Layer, Result};
 use crate::packet::{Decoded, Packet, decode};
-use crate::records::{Name, Rows};
+use crate::records::{Name, Rows, TABLES};
 use crate::table::{DEFAULT_MAX_FLOWS, Hasher, Table};
 use crate::tables::Files;
 
 /// The latest time that is taken as it is (2^62 ns, the year 2116), so that differences cannot overflow.
-const MAX_TIME_NS: i64 = 1 << 62;
+pub const MAX_TIME_NS: i64 = 1 << 62;
 /// Chunks decoded ahead of the analysis, per thread.
 const AHEAD: usize = 4;
 
@@ -101,7 +101,7 @@ pub fn analyze_captures(captures: Vec<(PathBuf, Capture)>, options: &Options) ->
         return Err(Error::outside(0, Layer::Arguments, what));
     }
     let begun = Instant::now();
-    let files = options.out.as_deref().map(Files::create).transpose()?;
+    let files = options.out.as_deref().map(|out| Files::create(out, &TABLES)).transpose()?;
     let mut total = Summary::default();
     let mut origin = options.start_ns;
     let mut numbers = [0; 4];
@@ -342,15 +342,22 @@ impl<'a> Run<'a> {
 impl Decode {
     fn run(&mut self, hasher: &Hasher) {
         let Decode { packets, counts, chunk } = self;
-        packets.clear();
+        // Decoded in place; what is left over of an earlier chunk is not looked at.
+        if packets.len() < chunk.records.len() {
+            packets.resize(chunk.records.len(), (Packet::default(), 0));
+        }
         *counts = Summary::default();
-        let mut packet = Packet::default();
+        let mut places = packets.iter_mut();
+        let mut place = places.next();
         for record in &chunk.records {
-            match decode(&chunk.data, record, chunk.offset, &mut packet) {
+            let Some((packet, hash)) = place.as_deref_mut() else { break };
+            match decode(&chunk.data, record, chunk.offset, packet) {
                 Ok(Decoded::Tcp) => {
                     counts.fragments += u64::from(packet.fragment);
                     packet.time_ns = packet.time_ns.clamp(0, MAX_TIME_NS);
-                    packets.push((packet, hasher.hash(&packet.key)));
+                    *hash = hasher.hash(&packet.key);
+                    counts.tcp_packets += 1;
+                    place = places.next();
                 }
                 Ok(Decoded::Other) => counts.other_packets += 1,
                 Ok(Decoded::Fragment) => counts.fragments += 1,
@@ -364,7 +371,6 @@ impl Decode {
         counts.first_ns = times().min();
         counts.last_ns = times().max();
         counts.packets = chunk.records.len() as u64;
-        counts.tcp_packets = packets.len() as u64;
         counts.bytes = chunk.records.last().map_or(0, |r| chunk.offset + u64::from(r.at) + u64::from(r.captured));
     }
 }
@@ -380,7 +386,7 @@ impl Analysis {
         let bytes = decode.counts.bytes;
         decode.counts.bytes = bytes.saturating_sub(self.counts.bytes);
         self.counts.add(&decode.counts);
-        for (packet, hash) in &decode.packets {
+        for (packet, hash) in decode.packets.iter().take(decode.counts.tcp_packets as usize) {
             self.table.on_packet(packet, *hash, &mut self.rows);
         }
     }

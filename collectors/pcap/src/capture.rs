@@ -92,7 +92,11 @@ impl Capture {
         let (head, input) = look(input, 4).map_err(|e| Error::outside(0, Layer::Io, e))?;
         let (input, compressed): (Box<dyn Read + Send>, bool) = match head.as_slice() {
             [0x1f, 0x8b, ..] => (Box::new(flate2::read::MultiGzDecoder::new(input)), true),
-            [0x28, 0xb5, 0x2f, 0xfd] => (Box::new(crate::zstd::Frames::new(Box::new(input))), true),
+            // The library refuses windows above 128 MiB by itself.
+            [0x28, 0xb5, 0x2f, 0xfd] => {
+                let frames = zstd::stream::read::Decoder::new(input);
+                (Box::new(frames.map_err(|e| Error::outside(0, Layer::Compression, e))?), true)
+            }
             _ => (Box::new(input), false),
         };
         Ok(Capture { input, compressed, format: None, rest: Vec::new(), offset: 0, ended: false, live, failed: None })

@@ -59,7 +59,7 @@ pub fn packets(data: &[u8]) -> Option<Result<Summary>> {
         file.extend_from_slice(&[0, 80, 0, 80]);
         file.extend_from_slice(&seq.to_be_bytes());
         file.extend_from_slice(&ack.to_be_bytes());
-        file.extend_from_slice(&[(header / 4 << 4) as u8, flags, window, 0, 0, 0, 0, 0]);
+        file.extend_from_slice(&[((header / 4) << 4) as u8, flags, window, 0, 0, 0, 0, 0]);
         file.extend_from_slice(&[1, 1, 8, 10, 0, 0, 0, stamp, 0, 0, 0, echo]);
         if sack > 0 {
             file.extend_from_slice(&[1, 1, 5, (2 + 8 * sack) as u8]);

@@ -382,7 +382,7 @@ impl<W: Write> Simulation<W> {
         b.extend_from_slice(&destination_port.to_be_bytes());
         b.extend_from_slice(&seq.to_be_bytes());
         b.extend_from_slice(&ack.to_be_bytes());
-        b.extend_from_slice(&[((20 + options) / 4 << 4) as u8, sent.flags]);
+        b.extend_from_slice(&[(((20 + options) / 4) << 4) as u8, sent.flags]);
         let window = if syn { 65_535 } else { (WINDOW_BYTES >> WINDOW_SHIFT) as u16 };
         b.extend_from_slice(&window.to_be_bytes());
         b.extend_from_slice(&[0, 0, 0, 0]);

@@ -15,6 +15,7 @@ pub mod fuzzing;
 pub mod generate;
 mod interval;
 pub mod packet;
+pub mod path;
 mod pcap;
 mod pcapng;
 mod ranges;
@@ -23,7 +24,6 @@ mod rtt;
 mod segments;
 mod table;
 mod tables;
-mod zstd;
 
 /// The Python module `_warpbed_pcap`, described by `_warpbed_pcap.pyi`.
 #[cfg(feature = "python")]
@@ -133,6 +133,35 @@ mod python {
         let options = Options { out, interval_ns, start_ns, threads, max_flows, wanted, live };
         let done = py.detach(|| run(&paths, &options));
         summary(py, &done.map_err(|error| CaptureError::new_err(error.to_string()))?)
+    }
+
+    #[pyfunction]
+    #[pyo3(signature = (a, b, *, out, start_ns, max_flows, flows, max_delay_ns, offset_ns))]
+    #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
+    fn compare<'py>(
+        py: Python<'py>,
+        a: PathBuf,
+        b: PathBuf,
+        out: Option<PathBuf>,
+        start_ns: Option<i64>,
+        max_flows: usize,
+        flows: Vec<Flow>,
+        max_delay_ns: i64,
+        offset_ns: i64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let wanted = flows.into_iter().map(Wanted::from).collect();
+        let options = Options { out, start_ns, max_flows, wanted, ..Options::default() };
+        let done = py.detach(|| crate::path::compare(&a, &b, &options, max_delay_ns, offset_ns));
+        let s = done.map_err(|error| CaptureError::new_err(error.to_string()))?;
+        let dict = PyDict::new(py);
+        let [at_a, at_b] = s.packets;
+        dict.set_item("packets_a", at_a)?;
+        dict.set_item("packets_b", at_b)?;
+        dict.set_item("delivered", s.delivered)?;
+        dict.set_item("lost", s.lost)?;
+        let errors = s.errors.iter().map(|(path, error)| details(py, Some(path), error));
+        dict.set_item("errors", errors.collect::<PyResult<Vec<_>>>()?)?;
+        Ok(dict)
     }
 
     #[pyfunction]

@@ -6,7 +6,7 @@ use crate::columns::{Batch, Column, Field, Kind, field, nullable};
 use crate::connection::Connection;
 use crate::feedback::Feedback;
 use crate::interval::Interval;
-use crate::flows;
+use crate::{flows, path};
 
 /// `warpbed.schema` in the Parquet metadata.
 pub const SCHEMA_VERSION: &str = "1";
@@ -127,19 +127,33 @@ impl Acks {
         self.time_ns.len()
     }
 
+    fn with_room() -> Self {
+        fn room<T>() -> Vec<T> {
+            Vec::with_capacity(ROWS + ROWS / 16)
+        }
+        Acks {
+            words: Words::default(),
+            time_ns: room(),
+            t_s: room(),
+            flow: room(),
+            ack: room(),
+            rtt_us: room(),
+            rtt_levels: room(),
+            sacked: room(),
+            duplicate: room(),
+            forward: room(),
+            rtt_timestamps_us: room(),
+            rtt_timestamps_levels: room(),
+            window: room(),
+            window_levels: room(),
+            in_flight: room(),
+        }
+    }
+
     /// The batch, in the order of `ACKS`; room for the next one is made at once.
     pub fn take(&mut self) -> Vec<Column> {
         let words = self.words.take();
-        let room = || Vec::with_capacity(ROWS + ROWS / 16);
-        let next = Acks {
-            words: std::mem::take(&mut self.words),
-            time_ns: room(),
-            ack: room(),
-            sacked: room(),
-            in_flight: room(),
-            window: room(),
-            ..Acks::default()
-        };
+        let next = Acks { words: std::mem::take(&mut self.words), ..Acks::with_room() };
         let a = std::mem::replace(self, next);
         let all = Vec::new;
         vec![
@@ -220,15 +234,19 @@ impl Intervals {
     }
 }
 
-/// The tables of a run, in the order in which they are named.
+/// The tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     Acks,
     Intervals,
     Flows,
     Directions,
+    /// Of two captures of a path (`path.rs`).
+    Path,
+    PathFlows,
 }
 
+/// The tables of one capture.
 pub const TABLES: [Name; 4] = [Name::Acks, Name::Intervals, Name::Flows, Name::Directions];
 
 impl Name {
@@ -238,6 +256,8 @@ impl Name {
             Name::Intervals => "intervals",
             Name::Flows => "flows",
             Name::Directions => "directions",
+            Name::Path => "path",
+            Name::PathFlows => "path_flows",
         }
     }
 
@@ -246,6 +266,8 @@ impl Name {
             Name::Acks => ACKS,
             Name::Intervals => INTERVALS,
             Name::Flows | Name::Directions => flows::FIELDS,
+            Name::Path => path::PACKETS,
+            Name::PathFlows => path::FLOWS,
         }
     }
 }
