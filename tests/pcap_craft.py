@@ -64,7 +64,9 @@ class Conversation:
         source, destination = ipaddress.ip_address(src[0]), ipaddress.ip_address(dst[0])
         if source.version == 4:
             total, ident = 20 + len(segment), len(self.frames) + 1
-            ip = struct.pack("!BBHHHBBH", 0x45, tos, total, ident, 0x4000, 64, 6, 0) + source.packed + destination.packed
+            ip = (
+                struct.pack("!BBHHHBBH", 0x45, tos, total, ident, 0x4000, 64, 6, 0) + source.packed + destination.packed
+            )
             ethertype = b"\x08\x00"
         else:
             ip = struct.pack("!IHBB", 6 << 28 | tos << 20, len(segment), 6, 64) + source.packed + destination.packed
@@ -76,7 +78,7 @@ class Conversation:
         """The handshake as captured at the client."""
         self.packet(at_ms, "c", flags=SYN)
         self.packet(at_ms + rtt_ms, "s", flags=SYN | ACK, ack=0, tsecr=round(at_ms) + 1)
-        self.packet(at_ms + rtt_ms, "c", ack=0, tsecr=round(at_ms + rtt_ms) + 1)
+        self.packet(at_ms + rtt_ms + 0.1, "c", ack=0, tsecr=round(at_ms + rtt_ms) + 1)
 
     def data(self, ms: float, seq: int, length: int = 1000, **more: object) -> None:
         """Data of the client."""
@@ -89,7 +91,7 @@ class Conversation:
     def close(self, ms: float, seq: int, rtt_ms: float = 20.0) -> None:
         self.packet(ms, "c", seq=seq, ack=0, flags=FIN | ACK)
         self.packet(ms + rtt_ms, "s", ack=seq + 1, flags=FIN | ACK, tsecr=round(ms) + 1)
-        self.packet(ms + rtt_ms, "c", seq=seq + 1, ack=1, tsecr=round(ms + rtt_ms) + 1)
+        self.packet(ms + rtt_ms + 0.1, "c", seq=seq + 1, ack=1, tsecr=round(ms + rtt_ms) + 1)
 
     def sorted(self) -> list[tuple[int, bytes, int]]:
         return sorted(self.frames, key=lambda frame: frame[0])

@@ -102,7 +102,7 @@ def analyze(
     interval_s: float = 0.1,
     start_ns: int | None = None,
     threads: int | None = None,
-    max_flows: int = 32768,
+    max_flows: int = 16384,
     flows: Iterable[Flow] = (),
     live: bool = False,
 ) -> Summary:
@@ -165,7 +165,7 @@ def compare(
     start_ns: int | None = None,
     max_delay_s: float = 10.0,
     offset_ns: int = 0,
-    max_flows: int = 32768,
+    max_flows: int = 16384,
     flows: Iterable[Flow] = (),
 ) -> PathSummary:
     """Write loss, one-way delay and queue delay of each packet between two captures to `out`.

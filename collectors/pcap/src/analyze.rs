@@ -300,10 +300,14 @@ impl<'a> Run<'a> {
             self.progress.notify_all();
             let batches = analysis.batches(false);
             if !batches.is_empty() && self.files.is_some() {
+                // Encoding goes first, so that batches do not pile up.
                 lock(&self.batches).extend(batches);
-                if self.threads == 1 {
+                if !wait {
                     return;
                 }
+                drop(analysis);
+                while self.encode() {}
+                analysis = lock(&self.analysis);
             }
         }
     }

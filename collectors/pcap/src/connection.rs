@@ -66,6 +66,8 @@ pub struct Connection {
     pub ack_word: (u64, u32),
     pub interval_word: (u64, u32),
     handshake: Handshake,
+    /// What the handshake says for each direction.
+    paths: [Path; 2],
     released: bool,
 }
 
@@ -99,6 +101,7 @@ impl Connection {
             ack_word: (0, 0),
             interval_word: (0, 0),
             handshake: Handshake::default(),
+            paths: [Path::default(); 2],
             released: false,
         }
     }
@@ -128,7 +131,8 @@ impl Connection {
             }
         }
         let shift = self.shift(from);
-        let (forward, back) = (self.path(from), self.path(1 - from));
+        let [from_low, from_high] = self.paths;
+        let (forward, back) = if packet.from_high { (from_high, from_low) } else { (from_low, from_high) };
         let [low, high] = &mut self.directions;
         let (mine, theirs) = if packet.from_high { (high, low) } else { (low, high) };
         mine.on_sent(packet, forward, budget);
@@ -207,6 +211,7 @@ impl Connection {
             _ => {
                 if from == self.initiator || h.syn_ack_ns.is_none() {
                     h.done_ns = Some(now);
+                    self.paths = [self.path(0), self.path(1)];
                 }
             }
         }
@@ -230,7 +235,6 @@ impl Connection {
         self.handshake.syn_ns.is_some() && self.handshake.syn_ack_ns.is_some() && self.handshake.done_ns.is_some()
     }
 
-    #[inline(always)]
     fn path(&self, side: usize) -> Path {
         let rtt_ns = self.handshake_rtt_ns();
         let at_receiver = rtt_ns.is_some_and(|rtt| {

@@ -103,7 +103,7 @@ pub struct Direction {
 }
 
 /// What the connection knows that a direction needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Path {
     /// SYN to the third packet of the handshake: the RTT wherever the capture is.
     pub rtt_ns: Option<i64>,

@@ -314,11 +314,11 @@ impl Rows {
         if due(self.intervals.rows()) {
             ready.push((Name::Intervals, self.intervals.take()));
         }
-        // Rows of many columns: a tenth as many.
-        if due(self.flows.rows() * 10) {
+        // Rows of many columns: fewer of them.
+        if due(self.flows.rows() * 16) {
             ready.push((Name::Flows, self.flows.take()));
         }
-        if due(self.directions.rows() * 10) {
+        if due(self.directions.rows() * 16) {
             ready.push((Name::Directions, self.directions.take()));
         }
         ready

@@ -11,8 +11,8 @@ use crate::packet::{Key, Packet, SYN};
 use crate::records::Rows;
 use crate::segments::Budget;
 
-/// Connections kept at once (a few KB each): three times what 200 MB were asked for.
-pub const DEFAULT_MAX_FLOWS: usize = 32_768;
+/// Connections kept at once (about 2 KB each, more while they lose packets).
+pub const DEFAULT_MAX_FLOWS: usize = 16_384;
 
 /// Keyed by a random seed per process, so that nobody can craft addresses that collide.
 #[derive(Clone, Default)]
