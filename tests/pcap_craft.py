@@ -69,9 +69,16 @@ class Conversation:
             )
             ethertype = b"\x08\x00"
         else:
-            ip = struct.pack("!IHBB", 6 << 28 | tos << 20, len(segment), 6, 64) + source.packed + destination.packed
+            ip = struct.pack("!IHBB", 6 << 28 | tos << 20, len(segment), 6, 64)
             ethertype = b"\x86\xdd"
-        frame = b"\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01" + ethertype + ip + segment
+        frame = (
+            b"\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01"
+            + ethertype
+            + ip
+            + source.packed
+            + destination.packed
+            + segment
+        )
         self.frames.append((round(ms * 1_000_000), frame, len(frame)))
 
     def open(self, at_ms: float = 0.0, rtt_ms: float = 20.0) -> None:
