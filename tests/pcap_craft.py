@@ -64,21 +64,13 @@ class Conversation:
         source, destination = ipaddress.ip_address(src[0]), ipaddress.ip_address(dst[0])
         if source.version == 4:
             total, ident = 20 + len(segment), len(self.frames) + 1
-            ip = (
-                struct.pack("!BBHHHBBH", 0x45, tos, total, ident, 0x4000, 64, 6, 0) + source.packed + destination.packed
-            )
+            ip = struct.pack("!BBHHHBBH", 0x45, tos, total, ident, 0x4000, 64, 6, 0)
             ethertype = b"\x08\x00"
         else:
             ip = struct.pack("!IHBB", 6 << 28 | tos << 20, len(segment), 6, 64)
             ethertype = b"\x86\xdd"
-        frame = (
-            b"\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01"
-            + ethertype
-            + ip
-            + source.packed
-            + destination.packed
-            + segment
-        )
+        ethernet = b"\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01" + ethertype
+        frame = ethernet + ip + source.packed + destination.packed + segment
         self.frames.append((round(ms * 1_000_000), frame, len(frame)))
 
     def open(self, at_ms: float = 0.0, rtt_ms: float = 20.0) -> None:
