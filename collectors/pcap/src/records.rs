@@ -11,7 +11,7 @@ use crate::{flows, path};
 /// `warpbed.schema` in the Parquet metadata.
 pub const SCHEMA_VERSION: &str = "1";
 /// Rows after which a batch is written.
-pub const ROWS: usize = 65_536;
+pub const ROWS: usize = 32_768;
 
 pub const ACKS: &[Field] = &[
     field("time_ns", Kind::I64),
