@@ -40,9 +40,14 @@ pub struct Chunk {
 
 /// What the framing of a format made of the bytes at `at`.
 pub enum Step {
-    Packet { record: Record, next: usize },
+    Packet {
+        record: Record,
+        next: usize,
+    },
     /// A block without a packet.
-    Skip { next: usize },
+    Skip {
+        next: usize,
+    },
     /// Needs this many bytes from `at` on.
     More(usize),
 }

@@ -181,7 +181,8 @@ impl Connection {
     }
 
     pub fn flush_interval(&mut self, side: usize, rows: &mut Rows) {
-        let Some(interval) = self.directions.get(side).map(|d| d.interval).filter(|i| i.packets > 0 || i.delivered > 0) else {
+        let Some(interval) = self.directions.get(side).map(|d| d.interval).filter(|i| i.packets > 0 || i.delivered > 0)
+        else {
             return;
         };
         if self.label.data.map_or(interval.of_data(), |data| data == side) {

@@ -148,7 +148,8 @@ impl Direction {
             last = Some(segment);
             self.segments.pop();
         }
-        let sample = last.filter(|s| !ambiguous && s.end == ack && (self.sacked.is_empty() || !self.sacked.contains(ack - 1)));
+        let sample =
+            last.filter(|s| !ambiguous && s.end == ack && (self.sacked.is_empty() || !self.sacked.contains(ack - 1)));
         popped.rtt_ns = sample.map(|s| packet.time_ns - s.sent_ns);
         popped
     }

@@ -50,7 +50,8 @@ pub fn packets(data: &[u8]) -> Option<Result<Summary>> {
         for word in [(time / 1_000_000_000) as u32, (time % 1_000_000_000) as u32, captured, u32::from(total)] {
             file.extend_from_slice(&word.to_le_bytes());
         }
-        let ends = if side == 0 { [[10, 0, 0, flow as u8], [10, 1, 0, 1]] } else { [[10, 1, 0, 1], [10, 0, 0, flow as u8]] };
+        let ends =
+            if side == 0 { [[10, 0, 0, flow as u8], [10, 1, 0, 1]] } else { [[10, 1, 0, 1], [10, 0, 0, flow as u8]] };
         file.extend_from_slice(&[0x45, g & 3]);
         file.extend_from_slice(&total.to_be_bytes());
         file.extend_from_slice(&[0, 0, h & 0x20, 0, 64, 6, 0, 0]);

@@ -72,8 +72,16 @@ impl Random {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Open,
-    Data { seq: i64, len: u32, tsval: u32 },
-    Ack { ack: i64, sack: [(i64, i64); 3], tsecr: u32 },
+    Data {
+        seq: i64,
+        len: u32,
+        tsval: u32,
+    },
+    Ack {
+        ack: i64,
+        sack: [(i64, i64); 3],
+        tsecr: u32,
+    },
     Timer,
     /// A packet of the opening or the end, when it passes the capture.
     Passes(Sent),
@@ -136,8 +144,17 @@ impl<W: Write> Simulation<W> {
         };
         let flows = (0..settings.flows).map(flow).collect();
         let frame = vec![0; settings.mss as usize + 128];
-        let mut simulation =
-            Simulation { settings, out, flows, events: BinaryHeap::new(), order: 0, random, busy_until: 0, written: 0, frame };
+        let mut simulation = Simulation {
+            settings,
+            out,
+            flows,
+            events: BinaryHeap::new(),
+            order: 0,
+            random,
+            busy_until: 0,
+            written: 0,
+            frame,
+        };
         for flow in 0..simulation.settings.flows {
             simulation.at(u64::from(flow) * 1_000_000, flow, Event::Open);
         }
@@ -240,7 +257,13 @@ impl<W: Write> Simulation<W> {
         }
     }
 
-    fn on_ack(&mut self, now: u64, flow: u32, f: &mut Flow, (ack, sack, tsecr): (i64, [(i64, i64); 3], u32)) -> io::Result<()> {
+    fn on_ack(
+        &mut self,
+        now: u64,
+        flow: u32,
+        f: &mut Flow,
+        (ack, sack, tsecr): (i64, [(i64, i64); 3], u32),
+    ) -> io::Result<()> {
         if f.finished {
             return Ok(());
         }
@@ -393,7 +416,13 @@ impl<W: Write> Simulation<W> {
             b.extend_from_slice(&[1, 1, 8, 10]);
         }
         b.extend_from_slice(&stamp.to_be_bytes());
-        let echo = if sent.tsecr != 0 { sent.tsecr } else if sent.flags == SYN { 0 } else { stamp };
+        let echo = if sent.tsecr != 0 {
+            sent.tsecr
+        } else if sent.flags == SYN {
+            0
+        } else {
+            stamp
+        };
         b.extend_from_slice(&echo.to_be_bytes());
         if syn {
             b.extend_from_slice(&[1, 3, 3, WINDOW_SHIFT]);

@@ -43,7 +43,12 @@ mod python {
     use crate::error::Error;
     use crate::generate::{Settings, Simulation};
 
-    create_exception!(_warpbed_pcap, CaptureError, PyValueError, "A capture that cannot be read, or a table not written.");
+    create_exception!(
+        _warpbed_pcap,
+        CaptureError,
+        PyValueError,
+        "A capture that cannot be read, or a table not written."
+    );
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -187,7 +192,18 @@ mod python {
         }
         let nanoseconds = true;
         let settings = Settings {
-            flows, packets, seed, snap, rate_bps, rtt_ns, queue_bytes, loss_ppm, flow_bytes, mss, nanoseconds, ack_every,
+            flows,
+            packets,
+            seed,
+            snap,
+            rate_bps,
+            rtt_ns,
+            queue_bytes,
+            loss_ppm,
+            flow_bytes,
+            mss,
+            nanoseconds,
+            ack_every,
         };
         let done = py.detach(|| {
             let file = File::create(&path)?;

@@ -252,7 +252,13 @@ fn tcp(view: View<'_>, at: usize, length: usize, ends: (u128, u128, bool), out: 
     let head: [u8; 20] = view.array(at, Layer::Tcp)?;
     let header = usize::from(head[12] >> 4) * 4;
     if header < 20 || header > length {
-        return Err(view.corrupt(at + 12, Layer::Tcp, "header length (at least 20, at most what IP holds)", length, header));
+        return Err(view.corrupt(
+            at + 12,
+            Layer::Tcp,
+            "header length (at least 20, at most what IP holds)",
+            length,
+            header,
+        ));
     }
     let (source, destination, v4) = ends;
     let source_port = u16::from_be_bytes([head[0], head[1]]);

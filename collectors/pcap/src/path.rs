@@ -174,7 +174,9 @@ impl Matcher {
         let id = self.identity(packet);
         for id in (0..MAX_EQUAL).map(|n| id.wrapping_add(n)) {
             let Some(number) = self.index.get(&id).copied() else { continue };
-            let Some(place) = number.checked_sub(self.first).and_then(|n| self.pending.get_mut(n as usize)) else { continue };
+            let Some(place) = number.checked_sub(self.first).and_then(|n| self.pending.get_mut(n as usize)) else {
+                continue;
+            };
             if place.as_ref().is_some_and(|p| p.at_b != at_b) {
                 if let Some(sent) = place.take() {
                     self.index.remove(&id);
@@ -183,7 +185,9 @@ impl Matcher {
                 }
             }
         }
-        let Some(id) = (0..MAX_EQUAL).map(|n| id.wrapping_add(n)).find(|id| !self.index.contains_key(id)) else { return };
+        let Some(id) = (0..MAX_EQUAL).map(|n| id.wrapping_add(n)).find(|id| !self.index.contains_key(id)) else {
+            return;
+        };
         self.index.insert(id, self.first + self.pending.len() as u64);
         self.pending.push_back(Some(Pending {
             time_ns: now,

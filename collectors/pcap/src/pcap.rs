@@ -37,7 +37,12 @@ impl Header {
         let (Some(major), Some(link)) = (u16_as(data, 4, big), u32_as(data, 20, big)) else { return Ok(None) };
         if major != 2 {
             let what = "format version";
-            return Err(Error::Unsupported { offset: offset + 4, layer: Layer::PcapHeader, what, seen: u64::from(major) });
+            return Err(Error::Unsupported {
+                offset: offset + 4,
+                layer: Layer::PcapHeader,
+                what,
+                seen: u64::from(major),
+            });
         }
         // The upper bits say how long a frame check sequence is, if any.
         Ok(Some(Header { big, unit_ns, link: (link & 0xffff) as u16 }))

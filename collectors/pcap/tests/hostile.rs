@@ -29,7 +29,8 @@ fn seconds() -> Duration {
 
 fn good(seed: u64) -> Vec<u8> {
     let mut file = Vec::new();
-    let settings = Settings { flows: 3, packets: 300, seed, loss_ppm: 30_000, flow_bytes: 60_000, ..Settings::default() };
+    let settings =
+        Settings { flows: 3, packets: 300, seed, loss_ppm: 30_000, flow_bytes: 60_000, ..Settings::default() };
     Simulation::run(settings, &mut file).expect("writing to memory");
     file
 }
@@ -127,15 +128,19 @@ fn mutated_captures_never_panic() {
 fn arbitrary_packets_never_panic() {
     let mut random = Random(7);
     let seeds: Vec<Vec<u8>> = (0..16)
-        .map(|_| (0..160).flat_map(|_| {
-            let mut step = random.next().to_le_bytes().to_vec();
-            step.extend(random.next().to_le_bytes());
-            // Mostly plain data and ACKs close to each other.
-            if random.below(4) > 0 {
-                (step[1], step[3], step[5], step[7]) = (0x10, 10, 0, 0);
-            }
-            step
-        }).collect())
+        .map(|_| {
+            (0..160)
+                .flat_map(|_| {
+                    let mut step = random.next().to_le_bytes().to_vec();
+                    step.extend(random.next().to_le_bytes());
+                    // Mostly plain data and ACKs close to each other.
+                    if random.below(4) > 0 {
+                        (step[1], step[3], step[5], step[7]) = (0x10, 10, 0, 0);
+                    }
+                    step
+                })
+                .collect()
+        })
         .collect();
     torture("packets", &seeds, |data| {
         fuzzing::packets(data);
@@ -149,5 +154,8 @@ fn the_pcapng_of_a_pcap_says_the_same() {
     let modern = fuzzing::capture(&pcapng(&file)).expect("opens").expect("reads");
     assert_eq!((classic.packets, classic.flows, classic.errors.len()), (modern.packets, 3, 0));
     assert!(classic.packets > 200);
-    assert_eq!((classic.tcp_packets, classic.first_ns, classic.last_ns), (modern.tcp_packets, modern.first_ns, modern.last_ns));
+    assert_eq!(
+        (classic.tcp_packets, classic.first_ns, classic.last_ns),
+        (modern.tcp_packets, modern.first_ns, modern.last_ns)
+    );
 }
