@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""collectors.pcap beside tcptrace and tshark on the same captures: packets/s, memory, and what a second core gives.
+
+    python benchmarks/pcap_speed.py [--quick] [--huge] [--json FILE]
+
+Captures of 1.2 million packets with 1 and 64 flows are generated (96 bytes per packet, as the testbed captures).
+Every figure is the best of --repeats: the machine may be shared, and nothing makes a program faster than it is.
+CPU time is given too, since it does not depend on the neighbours as much. --huge streams 10 GB of 10 000 flows
+through a pipe and watches the memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from collectors.pcap import analyze, generate  # noqa: E402
+
+PACKETS = 1_200_000
+FLOWS = (1, 64)
+TSHARK_FIELDS = ("tcp.analysis.retransmission", "tcp.analysis.ack_rtt", "tcp.analysis.bytes_in_flight")
+HUGE_PACKETS, HUGE_FLOWS = 10_000_000, 10_000
+
+
+def cpu_s(who: int) -> float:
+    usage = resource.getrusage(who)
+    return usage.ru_utime + usage.ru_stime
+
+
+def best(repeats: int, run: Any, who: int = resource.RUSAGE_SELF) -> dict[str, float]:
+    """Least wall and CPU seconds of several runs."""
+    walls, cpus = [], []
+    for _ in range(repeats):
+        wall, cpu = time.perf_counter(), cpu_s(who)
+        run()
+        walls.append(time.perf_counter() - wall)
+        cpus.append(cpu_s(who) - cpu)
+    return {"wall_s": min(walls), "cpu_s": min(cpus)}
+
+
+def command(*arguments: str | Path) -> None:
+    subprocess.run(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+
+
+def one_file(path: Path, out: Path, packets: int, repeats: int) -> dict[str, dict[str, float]]:
+    path.read_bytes()  # Into the page cache, for all alike.
+    rows = {f"warpbed, {n} thread(s)": best(repeats, lambda n=n: analyze(path, out, threads=n)) for n in (1, 2)}
+    rows["warpbed, without Parquet"] = best(repeats, lambda: analyze(path, threads=1))
+    children = resource.RUSAGE_CHILDREN
+    if shutil.which("tcptrace"):
+        rows["tcptrace -l -r"] = best(min(repeats, 3), lambda: command("tcptrace", "-n", "-l", "-r", path), children)
+    if shutil.which("tshark"):
+        fields = [argument for field in TSHARK_FIELDS for argument in ("-e", field)]
+        rows["tshark, 3 fields"] = best(
+            1, lambda: command("tshark", "-n", "-r", path, "-T", "fields", *fields), children
+        )
+    for row in rows.values():
+        row["mpps"] = packets / row["wall_s"] / 1e6
+        row["mpps_per_cpu"] = packets / row["cpu_s"] / 1e6
+    return rows
+
+
+def huge(out: Path, generator: Path) -> dict[str, float]:
+    """10 GB of whole packets through a pipe, never on disk."""
+    arguments = [generator, "-", f"flows={HUGE_FLOWS}", f"packets={HUGE_PACKETS}", "snap=0", "rate_bps=4000000000"]
+    script = (
+        "import json, resource, sys; from collectors.pcap import analyze\n"
+        "s = analyze('-', sys.argv[1])\n"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "print(json.dumps({'packets': s.packets, 'flows': s.flows, 'gigabytes': s.bytes_read / 1e9,"
+        " 'seconds': s.seconds, 'peak_mib': peak, 'forgotten_segments': s.forgotten_segments}))"
+    )
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE) as feeder:
+        reader = [sys.executable, "-c", script, out]
+        done = subprocess.run(reader, stdin=feeder.stdout, capture_output=True, text=True, check=True, cwd=ROOT)
+    return dict(json.loads(done.stdout))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the packets, for CI: shows that it runs")
+    parser.add_argument("--huge", type=Path, metavar="GENERATOR", help="path of the crate's example `generate`")
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    given = parser.parse_args()
+    packets = PACKETS // 10 if given.quick else PACKETS
+    figures: dict[str, Any] = {"cpus": os.cpu_count(), "load": os.getloadavg(), "packets": packets}
+    with tempfile.TemporaryDirectory() as folder:
+        for flows in FLOWS:
+            path = Path(folder) / f"{flows}.pcap"
+            generate(path, flows=flows, packets=packets)
+            figures[f"{flows} flows"] = rows = one_file(path, Path(folder) / "out", packets, given.repeats)
+            print(
+                f"{packets} packets, {flows} flow(s), {path.stat().st_size / 1e6:.0f} MB; load {os.getloadavg()[0]:.1f}"
+            )
+            for name, row in rows.items():
+                print(f"  {name:26} {row['mpps']:8.3f} Mpackets/s wall {row['mpps_per_cpu']:8.3f} per CPU second")
+            one, two = rows["warpbed, 1 thread(s)"], rows["warpbed, 2 thread(s)"]
+            print(f"  two threads over one: {one['wall_s'] / two['wall_s']:.2f}")
+        if given.huge:
+            figures["huge"] = row = huge(Path(folder) / "out", given.huge)
+            print("  ".join(f"{key} {value:.6g}" for key, value in row.items()))
+    if given.json:
+        given.json.write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

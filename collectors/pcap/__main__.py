@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m collectors.pcap FILE.pcap... --out DIR`: one capture, or several, to records."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from collectors.pcap import CaptureError, analyze
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m collectors.pcap", description=__doc__)
+    parser.add_argument("captures", nargs="+", type=Path, help="pcap or pcapng, also gzip or zstd; - is standard input")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the Parquet files")
+    parser.add_argument("--interval", type=float, default=0.1, metavar="S", help="width of an interval (default 0.1 s)")
+    parser.add_argument("--threads", type=int, default=None, metavar="N", help="default: 2, where there are 2 CPUs")
+    parser.add_argument("--live", action="store_true", help="follow a capture that is still being written to a pipe")
+    given = parser.parse_args(arguments)
+    if not given.interval > 0:
+        parser.error(f"--interval is {given.interval}, must be above 0")
+    if given.threads is not None and given.threads < 1:
+        parser.error(f"--threads is {given.threads}, must be at least 1")
+    try:
+        done = analyze(given.captures, given.out, interval_s=given.interval, threads=given.threads, live=given.live)
+    except CaptureError as error:
+        print(f"collect: {error}", file=sys.stderr)
+        return 2
+    rate = done.packets_per_s / 1e6
+    print(
+        f"{done.packets} packets, {done.flows} flows, {done.seconds:.3f} s, {rate:.2f} million packets/s -> {given.out}"
+    )
+    if done.bad_packets and done.first_bad is not None:
+        print(
+            f"collect: {done.bad_packets} packets not understood, the first at {done.first_bad.message}",
+            file=sys.stderr,
+        )
+    for failure in done.errors:
+        print(f"collect: {failure.path}: {failure.message}; the packets before it were used", file=sys.stderr)
+    return 1 if done.errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
