@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Line: sender, one router, receiver; the least that keeps a bottleneck away from the sender.
+
+    s1 ── r1 ══ bottleneck ══ d1
+
+Run it by hand with plain Mininet from the repository's root:
+    sudo PYTHONPATH=. mn --custom topologies/line.py --topo line,rate=50mbit,delay=50ms --switch none
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from testbed.quantities import buffer_size, delay_ns, rate_bps, ratio
+from topologies.model import Bottleneck, Buffer, Direction, Link, Network, Node
+from topologies.registry import expose
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Texts with units as an experiment file has them.
+
+    rate, delay, buffer, loss: of the bottleneck, each way; the link between s1 and r1 has neither rate nor delay
+    """
+
+    rate: str = "50mbit"
+    delay: str = "50ms"
+    buffer: str = "250p"
+    loss: str = "0%"
+
+
+def network(parameters: Parameters) -> Network:
+    """The line as nodes and links."""
+    p = parameters
+    middle = Direction(rate_bps(p.rate), Buffer(*buffer_size(p.buffer)), delay_ns(p.delay), ratio(p.loss))
+    nodes = (Node("s1"), Node("r1", "router"), Node("d1"))
+    return Network(nodes, (Link("s1", "r1"), Link("r1", "d1", middle, middle)), Bottleneck("r1", "d1"))
+
+
+topos = expose("line", Parameters, network)
