@@ -61,10 +61,10 @@ def test_saturated_goodput_and_buffer_are_exact(kernel: GuestKernel, tmp_path: P
     assert goodput == pytest.approx(asked, rel=0.002)
 
 
-def _full_windows(t_s: np.ndarray, backlog: np.ndarray, edges: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _full_windows(t_s: np.ndarray, backlog: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Intervals of 100 ms in which packets waited at every sample, and before and after."""
     busy = backlog > 8
-    return np.array([busy[(t_s > edge - 0.1) & (t_s < edge + 0.2)].all() and 0.5 < edge for edge in edges])
+    return np.array([busy[(t_s > edge - 0.1) & (t_s < edge + 0.2)].all() and edge > 0.5 for edge in edges])
 
 
 def test_loss_is_within_the_99_percent_interval(kernel: GuestKernel, tmp_path: Path) -> None:

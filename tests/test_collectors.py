@@ -116,7 +116,7 @@ def test_hostile_captures_give_packets_or_an_error_with_the_byte(tmp_path_factor
     try:
         pcap.read(file)
     except CollectError as error:
-        assert "byte" in str(error)
+        assert "byte" in str(error)  # noqa: PT017 — many files have no error
 
 
 def test_a_cut_capture_names_the_byte(tmp_path: Path) -> None:

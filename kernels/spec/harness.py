@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 GUEST = pathlib.Path(__file__).with_name("guest.py")
-MEMORY = "/dev/shm"  # noqa: S108 (where UML keeps its memory; on a disk it would be written back)
+MEMORY = "/dev/shm"
 STATES = ("open", "disorder", "cwr", "recovery", "loss")
 
 

@@ -53,7 +53,7 @@ class Medley(Specification):
         return math.floor(self.cwnd)
 
     @property
-    def D(self) -> float:  # noqa: N802 (the paper's symbol)
+    def D(self) -> float:
         return math.fsum(self.rtts) / len(self.rtts)
 
     def on_start(self, delivered: int, in_flight: int) -> None:

@@ -23,6 +23,9 @@ from testbed.agent.tcp_probe import TcpProbe
 
 PROBE_DRAIN_S = 0.1
 TICK_S = 1.0
+FLUSH_S = 2.0
+"""tcpdump gets packets in blocks, at the latest after a second, and leaves those that it has not got when it is told to
+end."""
 SETTLE_S = 1.0
 """Between the last preparation and the start of the run."""
 
@@ -172,6 +175,8 @@ class _Run:
         lost = 0 if self._probe is None else self._probe.close()
         for sampler, _ in self._samplers:
             sampler.close()
+        if self._captures:
+            time.sleep(FLUSH_S)
         drops = {capture.interface: capture.stop() for capture in self._captures}
         return drops, lost
 

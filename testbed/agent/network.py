@@ -92,7 +92,6 @@ def _one_echo_ns(pid: int, address: str, timeout_s: float) -> int:
     header = struct.pack("!BBHHH", 8, 0, 0, 0x5742, 1)
     checksum = _checksum(header + body)
     packet = struct.pack("!BBHHH", 8, 0, checksum, 0x5742, 1) + body
-    sent: int
     with entered(pid), socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
         sock.settimeout(timeout_s)
         sent = time.monotonic_ns()
@@ -106,7 +105,7 @@ def _one_echo_ns(pid: int, address: str, timeout_s: float) -> int:
 
 
 def _checksum(data: bytes) -> int:
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     total = (total >> 16) + (total & 0xFFFF)
     return ~(total + (total >> 16)) & 0xFFFF
 

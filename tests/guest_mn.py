@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""First process of a guest that starts plain `mn` with a topology of this project and pings through it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from testbed.virtual import init
+
+if __name__ == "__main__":
+    try:
+        init.mount_all()
+        topology = os.environ.get("WB_TOPOLOGY", "dumbbell")
+        command = ["/usr/bin/mn", "--custom", f"topologies/{topology}.py", "--topo", topology, "--switch", "none"]
+        done = subprocess.run(
+            [*command, "--controller", "none"], cwd=init.SOURCE, input="s1 ping -c 1 d1\nexit\n", text=True, check=False,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": init.SOURCE, "HOME": "/root", "TERM": "dumb"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        print(done.stdout, flush=True)
+    finally:
+        init._libc.reboot(init.REBOOT_POWER_OFF)
