@@ -19,12 +19,6 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     allowed = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {allowed[int(worker.removeprefix("gw")) % len(allowed)]})
 
-# the specifications' harness looks for a kernel where it is imported
-try:
-    os.environ.setdefault("WARPBED_TEST_KERNEL", str(find("default").linux.parent))
-except WarpbedError:
-    pass  # the fixture `kernel` below says why, and fails
-
 # no test depends on how fast the machine is, and a failure is found again by running again
 settings.register_profile("warpbed", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("warpbed")

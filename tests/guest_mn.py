@@ -14,9 +14,9 @@ if __name__ == "__main__":
     try:
         init.mount_all()
         topology = os.environ.get("WB_TOPOLOGY", "dumbbell")
-        command = ["/usr/bin/mn", "--custom", f"topologies/{topology}.py", "--topo", topology, "--switch", "none"]
+        command = ["/usr/bin/mn", "--custom", f"topologies/{topology}.py", "--topo", topology, "--switch", "lxbr"]
         done = subprocess.run(
-            [*command, "--controller", "none"], cwd=init.SOURCE, input="s1 ping -c 1 d1\nexit\n", text=True, check=False,
+            [*command, "--controller", "none", "--test", "pingall"], cwd=init.SOURCE, stdin=subprocess.DEVNULL, text=True, check=False,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": init.SOURCE, "HOME": "/root", "TERM": "dumb"},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )

@@ -35,15 +35,8 @@ def reference(hook: Hook) -> hoe.Hoe:
     return hoe.Hoe(float(hook.cwnd))
 
 
-NOT_EXPLAINED = pytest.mark.xfail(
-    strict=True, reason="4.9 s into NewReno loss the module halves to 4 packets, the specification to 8: one of them is wrong"
-)
-
-
 @needs_kernel
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=NOT_EXPLAINED) if n == "NewReno loss" else n for n in standard("hoe")]
-)
+@pytest.mark.parametrize("name", standard("hoe"))
 def test_the_module_follows_the_specification(name: str) -> None:
     """One packet: the kernel's count of ACKed packets in avoidance is whole."""
     result = run(standard("hoe")[name])

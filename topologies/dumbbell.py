@@ -6,7 +6,7 @@
     sn ─┘                        └─ dn
 
 Run it by hand with plain Mininet from the repository's root:
-    sudo PYTHONPATH=. mn --custom topologies/dumbbell.py --topo dumbbell,rate=50mbit,delay=48ms --switch none
+    sudo PYTHONPATH=. mn --custom topologies/dumbbell.py --topo dumbbell,rate=50mbit,delay=48ms --switch lxbr --controller none
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     s1 ── r1 ══ bottleneck ══ d1
 
 Run it by hand with plain Mininet from the repository's root:
-    sudo PYTHONPATH=. mn --custom topologies/line.py --topo line,rate=50mbit,delay=50ms --switch none
+    sudo PYTHONPATH=. mn --custom topologies/line.py --topo line,rate=50mbit,delay=50ms --switch lxbr --controller none
 """
 
 from __future__ import annotations

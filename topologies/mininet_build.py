@@ -84,6 +84,9 @@ class WarpNode(MininetNode):  # type: ignore[misc]
             result: dict[str, Any] = super().config(**params)
             return result
         WireLink.create_pending()
+        for interface in plan.interfaces:  # what Mininet's IP(), MAC() and CLI look at
+            known = self.nameToIntf[interface.name]
+            known.ip, known.prefixLen, known.mac = interface.address, interface.prefix_length, interface.mac
         with entered(self.pid):
             write_sysctls({"net.ipv4.ip_forward": "1" if plan.node.kind == "router" else "0"})
             batch("ip", ip_lines(plan))
@@ -121,6 +124,13 @@ class WireLink(MininetLink):  # type: ignore[misc]
         self, intfname1: str, intfname2: str, addr1: str, addr2: str, node1: Any, node2: Any, deleteIntfs: bool = True
     ) -> None:
         WireLink.pending.append((self.number, intfname1, node1.pid, intfname2, node2.pid, addr1, addr2, *self.directions))
+
+    def stop(self) -> None:
+        """Called for every link when the network stops: the wires' namespace goes with the first."""
+        super().stop()
+        if WireLink.wires is not None:
+            WireLink.wires.terminate()
+            WireLink.wires = None
 
     @classmethod
     def create_pending(cls) -> None:

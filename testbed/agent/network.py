@@ -69,9 +69,6 @@ class BuiltNetwork:
 
     def stop(self) -> None:
         self.net.stop()
-        if WireLink.wires is not None:
-            WireLink.wires.terminate()
-            WireLink.wires = None
 
 
 def echo_rtt_ns(pid: int, address: str, timeout_s: float = 10.0, attempts: int = 20) -> int:
