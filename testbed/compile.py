@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from testbed import quantities
 from testbed.agent.plan import FIRST_PORT, Capture, FlowPlan, HostSettings, Module, Plan
@@ -63,10 +63,9 @@ def network_of(experiment: Experiment, document: Document) -> Network:
     return network
 
 
-def compile_plan(experiment: Experiment, document: Document, modules: Mapping[str, str] | None = None) -> Plan:
+def compile_plan(experiment: Experiment, document: Document) -> Plan:
     """The agent's plan of a resolved experiment (one without a sweep).
 
-    modules: file of each project module as the guest sees it, by module name (`tcp_medley`)
     Raises SpecError for flows between unknown nodes, and whatever `network_of` raises.
     """
     network = network_of(experiment, document)
@@ -84,7 +83,7 @@ def compile_plan(experiment: Experiment, document: Document, modules: Mapping[st
         tcp_probe=samplers.tcp_probe,
         sockets_interval_s=_interval(samplers.sockets),
         queues_interval_s=_interval(samplers.queues),
-        modules=tuple(_modules(experiment, modules or {})),
+        modules=tuple(_modules(experiment)),
         cca_params=_in_tree_params(experiment, document),
     )
 
@@ -200,9 +199,9 @@ def _param(value: object) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def _modules(experiment: Experiment, files: Mapping[str, str]) -> Iterable[Module]:
+def _modules(experiment: Experiment) -> Iterable[Module]:
     def module(name: str, params: dict[str, str]) -> Module:
-        return Module(files.get(name, f"{GUEST_MODULES}/{name}.ko"), params)
+        return Module(f"{GUEST_MODULES}/{name}.ko", params)
 
     # loaded in any case: with and without batching the guest then draws the same random numbers
     ports = f"{FIRST_PORT}-{FIRST_PORT + len(experiment.flows) - 1}" if experiment.virtual.batch_receivers else NO_PORTS

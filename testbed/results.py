@@ -75,18 +75,6 @@ class Results:
                 return final
         raise WarpbedError(f"{self.folder}: {run_id} has failed 9999 times; remove its failed folders")
 
-    def load(self) -> list[dict[str, Any]]:
-        """run.json of every complete run, sorted by run id, with its folder under `path`.
-
-        Raises WarpbedError for a run of another format version.
-        """
-        runs = []
-        for file in sorted(self.folder.glob("*/run.json")):
-            if ".failed-" in file.parent.name:
-                continue
-            runs.append({**read_run(file), "path": str(file.parent)})
-        return runs
-
 
 def read_run(file: Path) -> dict[str, Any]:
     """One run.json.

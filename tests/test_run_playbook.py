@@ -38,6 +38,14 @@ def test_the_playbook_runs_an_experiment_and_a_second_play_changes_nothing(kerne
     assert EXECUTE not in second.stdout
 
 
+def test_the_readmes_call_with_a_relative_path_finds_the_file() -> None:
+    done = play("--check", "-e", "experiment=experiments/quickstart.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = play("--check", "-e", "experiment=experiments/quickstar.yml")
+    assert done.returncode == 2
+    assert "quickstar.yml: No such file" in done.stdout + done.stderr
+
+
 def test_run_gives_the_codes_of_the_contract(kernel: GuestKernel, tmp_path: Path) -> None:
     file = lab.write(tmp_path, lab.SMALL)
     words = lab.warpbed("run", file, "--results", tmp_path / "results")

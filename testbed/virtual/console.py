@@ -12,7 +12,6 @@ DISASTERS = re.compile(
     r"Kernel panic - not syncing|\bBUG: |\bOops\b|general protection fault|kernel BUG at|"
     r"Out of memory: Killed process|Segfault with no mm|time-travel: time goes backwards"
 )
-WARNINGS = re.compile(r"WARNING: CPU: |UBSAN: |INFO: task .* blocked")
 KEEP = 15
 
 
@@ -25,7 +24,6 @@ class Console:
     virtual_s: float = 0.0
     errors: list[str] = field(default_factory=list)
     disaster: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
 
     def line(self, text: str) -> bool:
         """Take one line; True where it shows that the guest moves on."""
@@ -36,8 +34,6 @@ class Console:
                 self.disaster.append(text)
         elif DISASTERS.search(text):
             self.disaster.append(text)
-        elif WARNINGS.search(text):
-            self.warnings.append(text)
         return False
 
     def _message(self, message: str) -> bool:
