@@ -91,9 +91,14 @@ def _frames(e: Evidence) -> Iterator[Reason]:
 
 def _wires(e: Evidence) -> Iterator[tuple[str, Direction, Mapping[str, Any]]]:
     """Every wire with its netem's statistics; link k has the wires wka and wkb."""
-    statistics = {entry["dev"]: entry for entry in e.facts["queue_statistics"].get("wires", []) if entry["kind"] == "netem"}
+    statistics = {
+        entry["dev"]: entry for entry in e.facts["queue_statistics"].get("wires", []) if entry["kind"] == "netem"
+    }
     for number, link in enumerate(e.plan.network.links):
-        for end, name, direction in (("b", f"{link.a}→{link.b}", link.forward), ("a", f"{link.b}→{link.a}", link.backward)):
+        for end, name, direction in (
+            ("b", f"{link.a}→{link.b}", link.forward),
+            ("a", f"{link.b}→{link.a}", link.backward),
+        ):
             if entry := statistics.get(f"w{number}{end}"):
                 yield name, direction, entry
 
@@ -103,12 +108,16 @@ def _loss(e: Evidence) -> Iterator[Reason]:
         drops, offered = entry["drops"], entry["packets"] + entry["drops"]
         if not direction.loss:
             if drops:
-                yield Reason("wire-drops", "error", f"{name}: netem dropped {drops} packets that nobody asked it to drop")
+                yield Reason(
+                    "wire-drops", "error", f"{name}: netem dropped {drops} packets that nobody asked it to drop"
+                )
             continue
         spread = Z_99 * math.sqrt(offered * direction.loss * (1 - direction.loss)) + 1
         if abs(drops - offered * direction.loss) > spread:
             asked = f"{direction.loss:.4%} of {offered} asked"
-            yield Reason("loss", "warning", f"{name}: {drops} packets lost, {asked}; outside the 99 % interval of ±{spread:.0f}")
+            yield Reason(
+                "loss", "warning", f"{name}: {drops} packets lost, {asked}; outside the 99 % interval of ±{spread:.0f}"
+            )
 
 
 def _queues(e: Evidence) -> Iterator[tuple[Interface, Mapping[str, Any]]]:
@@ -137,20 +146,33 @@ def _rate(e: Evidence) -> Iterator[Reason]:
         total_ns, total = int((time_ns[last] - time_ns[first]).sum()), int((sent[last] - sent[first]).sum())
         slack = 2 * len(first) * (MTU_BYTES + FRAME_HEADER_BYTES)  # a packet cut at either end of each stretch
         words = f"{total * 8e3 / total_ns:.3f} Mbit/s under load, {asked / 1e6:.3f} asked" if total_ns else ""
-        if total_ns >= SATURATED_S * 1e9 and abs(total * 8e9 / asked - total_ns) > RATE_TOLERANCE * total_ns + slack * 8e9 / asked:
+        if (
+            total_ns >= SATURATED_S * 1e9
+            and abs(total * 8e9 / asked - total_ns) > RATE_TOLERANCE * total_ns + slack * 8e9 / asked
+        ):
             yield Reason("rate", "error", f"{interface.name}: {words}")
         windows = np.searchsorted(time_ns, time_ns + 10**9)
         whole = windows < len(time_ns)
-        fastest = (sent[windows[whole]] - sent[whole]) * 8e9 / (time_ns[windows[whole]] - time_ns[whole]) if whole.any() else np.zeros(1)
+        fastest = (
+            (sent[windows[whole]] - sent[whole]) * 8e9 / (time_ns[windows[whole]] - time_ns[whole])
+            if whole.any()
+            else np.zeros(1)
+        )
         if fastest.max() > asked * (1 + RATE_TOLERANCE) + BURST_BYTES * 8:
-            yield Reason("rate", "error", f"{interface.name}: {fastest.max() / 1e6:.3f} Mbit/s in one second, {asked / 1e6:.3f} asked")
+            yield Reason(
+                "rate",
+                "error",
+                f"{interface.name}: {fastest.max() / 1e6:.3f} Mbit/s in one second, {asked / 1e6:.3f} asked",
+            )
 
 
 def _surely_busy(interface: Interface) -> int:
     """Packets that must wait at a sample for the link to count as busy until the next: near-empty queues run empty
     between two samples."""
     buffer = interface.egress.buffer
-    return BUSY_PACKETS if buffer is None else max(BUSY_PACKETS, int(buffer.packets(MTU_BYTES + FRAME_HEADER_BYTES) / 8))
+    return (
+        BUSY_PACKETS if buffer is None else max(BUSY_PACKETS, int(buffer.packets(MTU_BYTES + FRAME_HEADER_BYTES) / 8))
+    )
 
 
 def _buffer(e: Evidence) -> Iterator[Reason]:
@@ -158,7 +180,9 @@ def _buffer(e: Evidence) -> Iterator[Reason]:
         buffer = interface.egress.buffer
         if buffer is None:
             if queue["drops"][-1]:
-                yield Reason("buffer", "error", f"{interface.name}: {queue['drops'][-1]} drops in a queue that has no limit")
+                yield Reason(
+                    "buffer", "error", f"{interface.name}: {queue['drops'][-1]} drops in a queue that has no limit"
+                )
             continue
         seen = int(queue["backlog_packets" if buffer.unit == "packets" else "backlog_bytes"].max())
         if seen > buffer.size:
@@ -175,7 +199,9 @@ def _window_limited(e: Evidence) -> Iterator[Reason]:
         for column, what in (("rwnd_limited_us", "receive window"), ("sndbuf_limited_us", "send buffer")):
             if row["busy_us"] and row[column] / row["busy_us"] > WINDOW_LIMITED_SHARE:
                 share = row[column] / row["busy_us"]
-                yield Reason("window-limited", "warning", f"flow {flow}: the {what} limited it for {share:.1%} of its time")
+                yield Reason(
+                    "window-limited", "warning", f"flow {flow}: the {what} limited it for {share:.1%} of its time"
+                )
 
 
 def _kernel(e: Evidence) -> Iterator[Reason]:
@@ -185,5 +211,13 @@ def _kernel(e: Evidence) -> Iterator[Reason]:
 
 
 RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
-    _idle_rtt, _offloads, _lost_records, _frames, _loss, _rate, _buffer, _window_limited, _kernel,
+    _idle_rtt,
+    _offloads,
+    _lost_records,
+    _frames,
+    _loss,
+    _rate,
+    _buffer,
+    _window_limited,
+    _kernel,
 )

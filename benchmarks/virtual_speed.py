@@ -88,7 +88,9 @@ def measure(case: Case, kernel: GuestKernel, cpu: int) -> Measured:
     bdp_bytes = rate_bps(case.rate) * RTT_S / 8
     text = EXPERIMENT.format(
         send_bytes=int(SEND_MEMORY_PER_BDP * bdp_bytes),
-        duration=case.duration_s, topology=case.topology.format(rate=case.rate, buffer=case.buffer), captures=case.captures,
+        duration=case.duration_s,
+        topology=case.topology.format(rate=case.rate, buffer=case.buffer),
+        captures=case.captures,
         batched=str(case.batched).lower(),
     )
     with tempfile.TemporaryDirectory(prefix="warpbed-speed-") as folder:
@@ -119,7 +121,10 @@ def main() -> None:
     for case in CASES[: 1 if options.quick else None]:
         result = measure(case, kernel, options.cpu)
         target = "" if case.target is None else f"{case.target:g}"
-        print(f"{case.name:34} {result.goodput_mbps:15.1f} {result.built_s:13.2f} {result.speed:16.2f} {target:>7}", flush=True)
+        print(
+            f"{case.name:34} {result.goodput_mbps:15.1f} {result.built_s:13.2f} {result.speed:16.2f} {target:>7}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

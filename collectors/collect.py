@@ -110,14 +110,22 @@ def _flow_row(s: Stream, start_ns: int) -> dict[str, Any]:
     rtt_ms = s.acks.rtt_ns[s.acks.rtt_ns >= 0] / 1e6
     finished = int(s.acks.time_ns[-1]) if len(s.acks.time_ns) else last
     return {
-        "flow": s.name, "cca": s.plan.cca, "src": s.plan.source, "dst": s.plan.destination,
-        "src_addr": _address(s.connection.source), "src_port": s.connection.source_port,
-        "dst_addr": _address(s.connection.destination), "dst_port": s.connection.destination_port,
-        "start_s": (first - start_ns) / 1e9, "end_s": (last - start_ns) / 1e9,
-        "packets": len(times), "payload_bytes": int((s.sent.end - s.sent.start).sum()),
+        "flow": s.name,
+        "cca": s.plan.cca,
+        "src": s.plan.source,
+        "dst": s.plan.destination,
+        "src_addr": _address(s.connection.source),
+        "src_port": s.connection.source_port,
+        "dst_addr": _address(s.connection.destination),
+        "dst_port": s.connection.destination_port,
+        "start_s": (first - start_ns) / 1e9,
+        "end_s": (last - start_ns) / 1e9,
+        "packets": len(times),
+        "payload_bytes": int((s.sent.end - s.sent.start).sum()),
         "wire_bytes": int(s.sent.wire_bytes.sum()),
         "retransmitted_packets": int(s.sent.is_retransmission.sum()),
-        "retransmitted_bytes": int(s.sent.again_bytes.sum()), "delivered_bytes": delivered,
+        "retransmitted_bytes": int(s.sent.again_bytes.sum()),
+        "delivered_bytes": delivered,
         "throughput_mbps": _mbps(int(s.sent.wire_bytes.sum()), (last - first) / 1e9),
         "goodput_mbps": _mbps(delivered, (arrived - first) / 1e9),
         "rtt_min_ms": float(rtt_ms.min()) if len(rtt_ms) else None,
@@ -142,11 +150,17 @@ def _interval_columns(s: Stream, plan: Plan, start_ns: int) -> dict[str, Any]:
     highest_sent = np.concatenate(([0], np.maximum.accumulate(s.sent.end)))[sent_in[1:]] if len(s.sent.end) else 0
     highest_acked = np.concatenate(([0], np.maximum.accumulate(s.acks.ack)))[acked_in[1:]] if len(s.acks.ack) else 0
     return {
-        "time_ns": edges[:-1], "t_s": (edges[:-1] - start_ns) / 1e9, "flow": np.full(count, s.name, dtype=object),
-        "width_s": np.full(count, INTERVAL_S), "packets": np.diff(sent_in), "wire_bytes": wire,
+        "time_ns": edges[:-1],
+        "t_s": (edges[:-1] - start_ns) / 1e9,
+        "flow": np.full(count, s.name, dtype=object),
+        "width_s": np.full(count, INTERVAL_S),
+        "packets": np.diff(sent_in),
+        "wire_bytes": wire,
         "payload_bytes": _sums(s.sent.end - s.sent.start, sent_in),
-        "retransmitted_bytes": _sums(s.sent.again_bytes, sent_in), "delivered_bytes": delivered,
-        "throughput_mbps": wire * 8e-6 / INTERVAL_S, "goodput_mbps": delivered * 8e-6 / INTERVAL_S,
+        "retransmitted_bytes": _sums(s.sent.again_bytes, sent_in),
+        "delivered_bytes": delivered,
+        "throughput_mbps": wire * 8e-6 / INTERVAL_S,
+        "goodput_mbps": delivered * 8e-6 / INTERVAL_S,
         "in_flight_bytes": np.maximum(highest_sent - highest_acked, 0) + np.zeros(count, dtype=np.int64),
     }
 
@@ -159,7 +173,11 @@ def _sums(values: Array, edges: Array) -> Array:
 def _ack_columns(s: Stream, _plan: Plan, start_ns: int) -> dict[str, Any]:
     a = s.acks
     return {
-        "time_ns": a.time_ns, "t_s": (a.time_ns - start_ns) / 1e9, "flow": np.full(len(a.time_ns), s.name, dtype=object),
-        "ack": a.ack, "rtt_us": np.ma.masked_array(a.rtt_ns / 1e3, a.rtt_ns < 0), "sacked_bytes": a.sacked_bytes,
+        "time_ns": a.time_ns,
+        "t_s": (a.time_ns - start_ns) / 1e9,
+        "flow": np.full(len(a.time_ns), s.name, dtype=object),
+        "ack": a.ack,
+        "rtt_us": np.ma.masked_array(a.rtt_ns / 1e3, a.rtt_ns < 0),
+        "sacked_bytes": a.sacked_bytes,
         "duplicate": a.duplicate,
     }

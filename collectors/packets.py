@@ -17,7 +17,12 @@ from collectors.errors import CollectError
 
 Array = npt.NDArray[np.int64]
 
-MAGICS = {b"\xd4\xc3\xb2\xa1": ("<", 1000), b"\xa1\xb2\xc3\xd4": (">", 1000), b"\x4d\x3c\xb2\xa1": ("<", 1), b"\xa1\xb2\x3c\x4d": (">", 1)}
+MAGICS = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1000),
+    b"\xa1\xb2\xc3\xd4": (">", 1000),
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+}
 """First bytes → byte order, nanoseconds per unit of the fraction."""
 FILE_HEADER, RECORD_HEADER, ETHERNET, LINK_ETHERNET = 24, 16, 14, 1
 MAX_RECORD = 1 << 18
@@ -85,7 +90,9 @@ def _record_starts(path: Path, raw: bytes, order: str) -> Array:
         starts.append(offset)
         offset += RECORD_HEADER + length
     if offset != end:
-        raise CollectError(f"{path}: byte {starts[-1] if starts else FILE_HEADER}: the last record is cut; {end} bytes in all")
+        raise CollectError(
+            f"{path}: byte {starts[-1] if starts else FILE_HEADER}: the last record is cut; {end} bytes in all"
+        )
     return np.array(starts, dtype=np.int64)
 
 

@@ -21,7 +21,9 @@ ROOT = 0xFFFFFFFF
 Row = tuple[int, str, str, str, int, int, int, int, int, int]
 
 
-def rows(path: Path, nodes: Sequence[str], interfaces: Mapping[str, Mapping[str, str]], start_ns: int) -> dict[str, Any]:
+def rows(
+    path: Path, nodes: Sequence[str], interfaces: Mapping[str, Mapping[str, str]], start_ns: int
+) -> dict[str, Any]:
     """Columns of the `queues` records.
 
     nodes: the plan's node names, by index
@@ -40,8 +42,21 @@ def rows(path: Path, nodes: Sequence[str], interfaces: Mapping[str, Mapping[str,
             name = interfaces[node].get(str(index), str(index))
             deepest[index] = (sample.time_ns, node, name, kind, *_statistics(attributes(attrs[TCA_STATS2])))
         found += deepest.values()
-    names = ["time_ns", "node", "interface", "qdisc", "sent_bytes", "sent_packets", "backlog_packets", "backlog_bytes", "drops", "marks"]
-    columns: dict[str, Any] = dict(zip(names, map(list, zip(*found, strict=True)), strict=True)) if found else {n: [] for n in names}
+    names = [
+        "time_ns",
+        "node",
+        "interface",
+        "qdisc",
+        "sent_bytes",
+        "sent_packets",
+        "backlog_packets",
+        "backlog_bytes",
+        "drops",
+        "marks",
+    ]
+    columns: dict[str, Any] = (
+        dict(zip(names, map(list, zip(*found, strict=True)), strict=True)) if found else {n: [] for n in names}
+    )
     columns["t_s"] = (np.array(columns["time_ns"], dtype=np.int64) - start_ns) / 1e9
     return columns
 

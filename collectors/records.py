@@ -22,32 +22,54 @@ def _columns(kind: pa.DataType, names: str) -> list[tuple[str, pa.DataType]]:
 
 SCHEMAS: dict[str, list[tuple[str, pa.DataType]]] = {
     "flows": [
-        *_columns(pa.string(), "flow cca src dst src_addr"), ("src_port", pa.int32()), ("dst_addr", pa.string()),
-        ("dst_port", pa.int32()), *_columns(pa.float64(), "start_s end_s"),
-        *_columns(pa.int64(), "packets payload_bytes wire_bytes retransmitted_packets retransmitted_bytes delivered_bytes"),
+        *_columns(pa.string(), "flow cca src dst src_addr"),
+        ("src_port", pa.int32()),
+        ("dst_addr", pa.string()),
+        ("dst_port", pa.int32()),
+        *_columns(pa.float64(), "start_s end_s"),
+        *_columns(
+            pa.int64(), "packets payload_bytes wire_bytes retransmitted_packets retransmitted_bytes delivered_bytes"
+        ),
         *_columns(pa.float64(), "throughput_mbps goodput_mbps rtt_min_ms rtt_mean_ms rtt_p95_ms completion_s"),
     ],
     "intervals": [
-        *_TIME, ("flow", pa.string()), ("width_s", pa.float64()),
+        *_TIME,
+        ("flow", pa.string()),
+        ("width_s", pa.float64()),
         *_columns(pa.int64(), "packets wire_bytes payload_bytes retransmitted_bytes delivered_bytes"),
-        *_columns(pa.float64(), "throughput_mbps goodput_mbps"), ("in_flight_bytes", pa.int64()),
+        *_columns(pa.float64(), "throughput_mbps goodput_mbps"),
+        ("in_flight_bytes", pa.int64()),
     ],
     "sockets": [
-        *_TIME, ("flow", pa.string()),
+        *_TIME,
+        ("flow", pa.string()),
         *_columns(pa.int64(), "cwnd_packets ssthresh_packets srtt_us snd_wnd_bytes in_flight_bytes snd_nxt snd_una"),
     ],
     "tcp_info": [
-        *_TIME, ("flow", pa.string()), ("ca", pa.string()),
-        *_columns(pa.int64(), "ca_state cwnd_packets ssthresh_packets mss_bytes rtt_us rttvar_us min_rtt_us rto_us unacked_packets"),
-        *_columns(pa.int64(), "sacked_packets lost_packets retransmits_total pacing_rate_bytes_per_s delivery_rate_bytes_per_s"),
+        *_TIME,
+        ("flow", pa.string()),
+        ("ca", pa.string()),
+        *_columns(
+            pa.int64(),
+            "ca_state cwnd_packets ssthresh_packets mss_bytes rtt_us rttvar_us min_rtt_us rto_us unacked_packets",
+        ),
+        *_columns(
+            pa.int64(),
+            "sacked_packets lost_packets retransmits_total pacing_rate_bytes_per_s delivery_rate_bytes_per_s",
+        ),
         *_columns(pa.int64(), "busy_us rwnd_limited_us sndbuf_limited_us"),
     ],
     "queues": [
-        *_TIME, *_columns(pa.string(), "node interface qdisc"),
+        *_TIME,
+        *_columns(pa.string(), "node interface qdisc"),
         *_columns(pa.int64(), "backlog_packets backlog_bytes sent_packets sent_bytes drops marks"),
     ],
     "acks": [
-        *_TIME, ("flow", pa.string()), ("ack", pa.int64()), ("rtt_us", pa.float64()), ("sacked_bytes", pa.int64()),
+        *_TIME,
+        ("flow", pa.string()),
+        ("ack", pa.int64()),
+        ("rtt_us", pa.float64()),
+        ("sacked_bytes", pa.int64()),
         ("duplicate", pa.bool_()),
     ],
 }

@@ -57,7 +57,9 @@ def messages(answer: memoryview) -> Iterator[memoryview]:
         if kind == NLMSG_DONE or length < NLMSG.size:
             return
         if kind == NLMSG_ERROR:
-            raise CollectError(f"the kernel refused a sample (error {struct.unpack_from('=i', answer, offset + 16)[0]})")
+            raise CollectError(
+                f"the kernel refused a sample (error {struct.unpack_from('=i', answer, offset + 16)[0]})"
+            )
         yield answer[offset + NLMSG.size : offset + length]
         offset += (length + 3) & ~3
 

@@ -17,11 +17,23 @@ INFO, CONG = 2, 4
 INFINITE = 0x7FFFFFFF
 
 FIELDS = {
-    "ca_state": ("=B", 1), "rto_us": ("=I", 8), "mss_bytes": ("=I", 16), "unacked_packets": ("=I", 24),
-    "sacked_packets": ("=I", 28), "lost_packets": ("=I", 32), "rtt_us": ("=I", 68), "rttvar_us": ("=I", 72),
-    "ssthresh_packets": ("=I", 76), "cwnd_packets": ("=I", 80), "retransmits_total": ("=I", 100),
-    "pacing_rate_bytes_per_s": ("=Q", 104), "min_rtt_us": ("=I", 148), "delivery_rate_bytes_per_s": ("=Q", 160),
-    "busy_us": ("=Q", 168), "rwnd_limited_us": ("=Q", 176), "sndbuf_limited_us": ("=Q", 184),
+    "ca_state": ("=B", 1),
+    "rto_us": ("=I", 8),
+    "mss_bytes": ("=I", 16),
+    "unacked_packets": ("=I", 24),
+    "sacked_packets": ("=I", 28),
+    "lost_packets": ("=I", 32),
+    "rtt_us": ("=I", 68),
+    "rttvar_us": ("=I", 72),
+    "ssthresh_packets": ("=I", 76),
+    "cwnd_packets": ("=I", 80),
+    "retransmits_total": ("=I", 100),
+    "pacing_rate_bytes_per_s": ("=Q", 104),
+    "min_rtt_us": ("=I", 148),
+    "delivery_rate_bytes_per_s": ("=Q", 160),
+    "busy_us": ("=Q", 168),
+    "rwnd_limited_us": ("=Q", 176),
+    "sndbuf_limited_us": ("=Q", 184),
 }
 """Column → format and offset in struct tcp_info of linux/tcp.h, which only ever grows at its end."""
 

@@ -42,16 +42,20 @@ def connections(packets: Packets, server_port: int) -> list[Connection]:
 def forward(packets: Packets, c: Connection) -> Packets:
     """Packets from the client to the server."""
     return packets.select(
-        (packets.source == c.source) & (packets.source_port == c.source_port)
-        & (packets.destination == c.destination) & (packets.destination_port == c.destination_port)
+        (packets.source == c.source)
+        & (packets.source_port == c.source_port)
+        & (packets.destination == c.destination)
+        & (packets.destination_port == c.destination_port)
     )
 
 
 def backward(packets: Packets, c: Connection) -> Packets:
     """Packets from the server to the client."""
     return packets.select(
-        (packets.source == c.destination) & (packets.source_port == c.destination_port)
-        & (packets.destination == c.source) & (packets.destination_port == c.source_port)
+        (packets.source == c.destination)
+        & (packets.source_port == c.destination_port)
+        & (packets.destination == c.source)
+        & (packets.destination_port == c.source_port)
     )
 
 
@@ -153,6 +157,8 @@ def acks(packets: Packets, c: Connection, data: Sent) -> Acks:
     rtt = np.full(len(number), -1, dtype=np.int64)
     if len(ends):
         rtt[matched] = back.time_ns[matched] - times[index_safe[matched]]
-    outstanding = np.concatenate(([0], np.maximum.accumulate(data.end)))[np.searchsorted(data.time_ns, back.time_ns, side="right")]
+    outstanding = np.concatenate(([0], np.maximum.accumulate(data.end)))[
+        np.searchsorted(data.time_ns, back.time_ns, side="right")
+    ]
     duplicate = (number == highest) & (back.payload_bytes == 0) & (outstanding > number) & (number > 0)
     return Acks(back.time_ns, number, rtt, back.sacked_bytes, duplicate)

@@ -96,7 +96,11 @@ def _events(pages: npt.NDArray[np.uint8]) -> tuple[Array, Array]:
 
 
 def rows(
-    folder: Path, flow_of: Mapping[tuple[int, int, int], str], initial_seq: Mapping[str, int], to_realtime_ns: int, start_ns: int
+    folder: Path,
+    flow_of: Mapping[tuple[int, int, int], str],
+    initial_seq: Mapping[str, int],
+    to_realtime_ns: int,
+    start_ns: int,
 ) -> dict[str, Any]:
     """Columns of the `sockets` records.
 
@@ -117,9 +121,14 @@ def rows(
         una[mask] = relative(fields["snd_una"][mask], initial) - 1
         nxt[mask] = relative(fields["snd_nxt"][mask], initial) - 1
     return {
-        "time_ns": times, "t_s": (times - start_ns) / 1e9, "flow": flow,
+        "time_ns": times,
+        "t_s": (times - start_ns) / 1e9,
+        "flow": flow,
         "cwnd_packets": fields["snd_cwnd"],
         "ssthresh_packets": np.ma.masked_array(fields["ssthresh"], fields["ssthresh"] >= INFINITE),
-        "srtt_us": fields["srtt"], "snd_wnd_bytes": fields["snd_wnd"], "in_flight_bytes": nxt - una,
-        "snd_nxt": nxt, "snd_una": una,
+        "srtt_us": fields["srtt"],
+        "snd_wnd_bytes": fields["snd_wnd"],
+        "in_flight_bytes": nxt - una,
+        "snd_nxt": nxt,
+        "snd_una": una,
     }

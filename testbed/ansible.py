@@ -32,7 +32,10 @@ def play(playbook: str, variables: Mapping[str, object], failed_early: int = 2) 
             environment["WARPBED_TERMINAL"] = os.ttyname(sys.stdout.fileno())
             environment["COLUMNS"] = str(os.get_terminal_size(sys.stdout.fileno()).columns)
         command = [
-            "ansible-playbook", str(ROOT / "playbooks" / playbook), "--extra-vars", json.dumps(dict(variables)),
+            "ansible-playbook",
+            str(ROOT / "playbooks" / playbook),
+            "--extra-vars",
+            json.dumps(dict(variables)),
         ]
         process = subprocess.Popen(command, cwd=ROOT, env=environment, preexec_fn=_die_with_parent)
         try:

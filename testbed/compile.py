@@ -52,7 +52,9 @@ def network_of(experiment: Experiment, document: Document) -> Network:
     allowed = registry.parameter_names(topology.name)
     for name in topology.params:
         if name not in allowed:
-            raise fail(("topology", "params", name), f"{topology.name} has no parameter {name!r}; {nearest(name, allowed)}")
+            raise fail(
+                ("topology", "params", name), f"{topology.name} has no parameter {name!r}; {nearest(name, allowed)}"
+            )
     try:
         network = registry.build(topology.name, dict(topology.params))
     except (ValueError, TypeError) as error:
@@ -113,13 +115,19 @@ def _check_nodes(experiment: Experiment, document: Document, network: Network) -
         for key, node in (("from", flow.source), ("to", flow.destination)):
             if node not in names:
                 line = document.line(("flows", i, key))
-                problems.append(Problem(document.file, line, f"flows.{i}.{key}", f"no node {node!r}; {nearest(node, names)}"))
+                problems.append(
+                    Problem(document.file, line, f"flows.{i}.{key}", f"no node {node!r}; {nearest(node, names)}")
+                )
         if flow.source == flow.destination:
-            problems.append(Problem(document.file, document.line(("flows", i, "to")), f"flows.{i}", "goes to its own node"))
+            problems.append(
+                Problem(document.file, document.line(("flows", i, "to")), f"flows.{i}", "goes to its own node")
+            )
     for name in experiment.hosts.only:
         if name not in names:
             loc = ("hosts", "only", name)
-            problems.append(Problem(document.file, document.line(loc), "hosts.only", f"no node {name!r}; {nearest(name, names)}"))
+            problems.append(
+                Problem(document.file, document.line(loc), "hosts.only", f"no node {name!r}; {nearest(name, names)}")
+            )
     if problems:
         raise SpecError(problems)
 
@@ -186,7 +194,9 @@ def _captures(
             if place not in links:
                 allowed = nearest(">".join(place), (f"{a}>{b}" for a, b in links))
                 line = document.line(("captures", "at", i))
-                raise SpecError([Problem(document.file, line, f"captures.at.{i}", f"no link {'>'.join(place)}; {allowed}")])
+                raise SpecError(
+                    [Problem(document.file, line, f"captures.at.{i}", f"no link {'>'.join(place)}; {allowed}")]
+                )
     for node, peer in dict.fromkeys(places):
         yield Capture(node, peer, snap_bytes)
 

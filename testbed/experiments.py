@@ -45,7 +45,9 @@ def prepare(path: Path, seed: int | None = None) -> Prepared:
     _check_metrics(experiment, document)
     runs = expand(document, experiment, None if seed is None else [seed])
     if len(runs) > MAX_RUNS:
-        raise SpecError([Problem(str(path), document.line(("sweep",)), "sweep", f"{len(runs)} runs; at most {MAX_RUNS}")])
+        raise SpecError(
+            [Problem(str(path), document.line(("sweep",)), "sweep", f"{len(runs)} runs; at most {MAX_RUNS}")]
+        )
     plans, findings = [], []
     cached: dict[str, Plan] = {}
     for run in runs:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Raw files → records, metrics and verdict of one run folder; can be done again at any time.
 
-    python -m testbed.finish FOLDER
+python -m testbed.finish FOLDER
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def finish(folder: Path) -> None:
     try:
         facts = json.loads((folder / "raw/guest.json").read_text())
     except (OSError, ValueError) as error:
-        raise UsageError(f"{folder / 'raw/guest.json'}: {error}; without it the run cannot be collected again") from error
+        raise UsageError(
+            f"{folder / 'raw/guest.json'}: {error}; without it the run cannot be collected again"
+        ) from error
     fresh = folder / f".records.{os.getpid()}"
     try:
         collect(folder / "raw", fresh, plan, facts)
@@ -52,7 +54,11 @@ def finish(folder: Path) -> None:
 
 def context(plan: Plan, spec: dict[str, Any]) -> dict[str, Any]:
     """What the metrics need to know besides the records."""
-    return {"duration_s": plan.duration_s, "warmup_s": quantities.seconds(spec["warmup"]), "bottleneck": bottleneck(plan)}
+    return {
+        "duration_s": plan.duration_s,
+        "warmup_s": quantities.seconds(spec["warmup"]),
+        "bottleneck": bottleneck(plan),
+    }
 
 
 def main() -> int:

@@ -44,7 +44,9 @@ def _in_flight_limit(plan: Plan) -> Iterator[Finding]:
             continue
         needed = direction.rate_bps * direction.delay_ns / 1e9 / 8 / FULL_FRAME
         if netem_limit(direction) < needed:
-            yield Finding("netem-limit", "error", f"{name}: {needed:.0f} packets in flight, netem holds {netem_limit(direction)}")
+            yield Finding(
+                "netem-limit", "error", f"{name}: {needed:.0f} packets in flight, netem holds {netem_limit(direction)}"
+            )
 
 
 def _bottleneck_buffer(plan: Plan) -> Iterator[Finding]:
@@ -53,23 +55,33 @@ def _bottleneck_buffer(plan: Plan) -> Iterator[Finding]:
         hops = path(plan.network, flow.source, flow.destination)
         limited = [(d.rate_bps, a, b, d) for a, b, d in hops if d.rate_bps]
         if not limited:
-            yield Finding("no-rate", "warning", f"flow {flow.name}: no link of its path has a rate; nothing queues anywhere")
+            yield Finding(
+                "no-rate", "warning", f"flow {flow.name}: no link of its path has a rate; nothing queues anywhere"
+            )
             continue
         rate, a, b, direction = min(limited, key=lambda item: (item[0], item[3].buffer is None))
         if direction.buffer is None:
-            yield Finding("no-buffer", "error", f"{a}→{b} is the slowest link of flow {flow.name} and has no buffer size")
+            yield Finding(
+                "no-buffer", "error", f"{a}→{b} is the slowest link of flow {flow.name} and has no buffer size"
+            )
             continue
         bdp = rate * idle_rtt_ns(plan.network, flow.source, flow.destination, FULL_FRAME) / 8e9 / FULL_FRAME
         share = direction.buffer.packets(FULL_FRAME) / max(bdp, 1)
         if share < 0.01 or share > 100:
-            yield Finding("buffer-bdp", "warning", f"{a}→{b}: the buffer is {share:.3g} times the BDP of flow {flow.name}")
+            yield Finding(
+                "buffer-bdp", "warning", f"{a}→{b}: the buffer is {share:.3g} times the BDP of flow {flow.name}"
+            )
 
 
 def _rate_rounding(plan: Plan) -> Iterator[Finding]:
     """[4] A rate whose packet time the clock cannot tell apart is not paced exactly."""
     for name, direction in _directions(plan):
         if direction.rate_bps is not None and CLOCK_NS / (FULL_FRAME * 8e9 / direction.rate_bps) > RATE_TOLERANCE:
-            yield Finding("rate-rounds", "error", f"{name}: {direction.rate_bps} bit/s is finer than the clock of {CLOCK_NS} ns paces")
+            yield Finding(
+                "rate-rounds",
+                "error",
+                f"{name}: {direction.rate_bps} bit/s is finer than the clock of {CLOCK_NS} ns paces",
+            )
 
 
 def _socket_buffers(plan: Plan) -> Iterator[Finding]:
@@ -84,7 +96,9 @@ def _socket_buffers(plan: Plan) -> Iterator[Finding]:
             largest = int(plan.hosts[host].sysctls[sysctl].split()[-1])
             if largest < 2 * bdp:
                 yield Finding(
-                    "socket-buffer", "warning", f"{host}: {sysctl} allows {largest} bytes, flow {flow.name} needs {2 * bdp:.0f}"
+                    "socket-buffer",
+                    "warning",
+                    f"{host}: {sysctl} allows {largest} bytes, flow {flow.name} needs {2 * bdp:.0f}",
                 )
 
 
@@ -93,7 +107,9 @@ def _offloads(plan: Plan) -> Iterator[Finding]:
     for capture in plan.captures:
         if 0 < capture.snap_bytes < 94:
             yield Finding(
-                "snap", "error", f"capture {capture.node}>{capture.peer}: {capture.snap_bytes} bytes cut TCP options; at least 94B"
+                "snap",
+                "error",
+                f"capture {capture.node}>{capture.peer}: {capture.snap_bytes} bytes cut TCP options; at least 94B",
             )
 
 
@@ -103,12 +119,18 @@ def _delay_on_sender(plan: Plan) -> Iterator[Finding]:
         first = path(plan.network, flow.source, flow.destination)[0][2]
         if first.rate_bps is not None and first.buffer is not None:
             yield Finding(
-                "sender-queue", "warning",
+                "sender-queue",
+                "warning",
                 f"flow {flow.name}: the buffer of its first link is the sender's own interface, where TCP is told of drops; "
                 "put the bottleneck behind a router",
             )
 
 
 RULES: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
-    _in_flight_limit, _bottleneck_buffer, _rate_rounding, _socket_buffers, _offloads, _delay_on_sender,
+    _in_flight_limit,
+    _bottleneck_buffer,
+    _rate_rounding,
+    _socket_buffers,
+    _offloads,
+    _delay_on_sender,
 )

@@ -49,7 +49,9 @@ class Progress:
         self._running.pop(run, None)
         place = f"[{self._finished}/{self._total}] {run}"
         if kind == "done":
-            self._line(f"{place}: {event['of_s']:g} s of virtual time in {event['wall_s']:.1f} s ({event['speed']:.1f} times real time)")
+            self._line(
+                f"{place}: {event['of_s']:g} s of virtual time in {event['wall_s']:.1f} s ({event['speed']:.1f} times real time)"
+            )
         else:
             self._line(f"{place}: failed: {event['message']}")
         self._draw()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Result folders: made aside, named when complete, never overwritten, never left half.
 
-    results/<experiment>/<run-id>/              a complete run
-    results/<experiment>/<run-id>.failed-<n>/   a run that gave no result, kept for its logs
-    results/.aside/<unique>/                    a run that is being made; its maker holds a lock on .aside/<unique>.lock
+results/<experiment>/<run-id>/              a complete run
+results/<experiment>/<run-id>.failed-<n>/   a run that gave no result, kept for its logs
+results/.aside/<unique>/                    a run that is being made; its maker holds a lock on .aside/<unique>.lock
 """
 
 from __future__ import annotations

@@ -124,15 +124,22 @@ class Runner:
                 document.update(status="failed", error=error)
                 _write(folder / "run.json", document)
                 kept = self._results.publish_failed(folder, job.run_id)
-                self._failed(summary, job, f"{error['stage']} {error['subject']}: {error['detail']} (see {kept / 'raw'})")
+                self._failed(
+                    summary, job, f"{error['stage']} {error['subject']}: {error['detail']} (see {kept / 'raw'})"
+                )
                 return
             self._results.publish(folder, job.run_id)
         with self._lock:
             summary.done.append(job.run_id)
-        self._report({
-            "event": "done", "run": job.run_id, "of_s": job.plan.duration_s, "wall_s": round(outcome.wall_s, 2),
-            "speed": round(job.plan.duration_s / outcome.wall_s, 2),
-        })
+        self._report(
+            {
+                "event": "done",
+                "run": job.run_id,
+                "of_s": job.plan.duration_s,
+                "wall_s": round(outcome.wall_s, 2),
+                "speed": round(job.plan.duration_s / outcome.wall_s, 2),
+            }
+        )
 
     def _failed(self, summary: Summary, job: Job, message: str) -> None:
         with self._lock:
@@ -143,13 +150,18 @@ class Runner:
 def _start_janitor(base: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-I", str(ROOT / "testbed/janitor.py"), str(base.absolute()), str(ROOT)],
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
     )
 
 
 def _check_path(folder: Path) -> None:
     if not str(folder).isprintable() or any(c in str(folder) for c in " \"'\\"):
-        raise WarpbedError(f"{folder}: the guest's command line cannot hold blanks or quotes; use --results with another folder")
+        raise WarpbedError(
+            f"{folder}: the guest's command line cannot hold blanks or quotes; use --results with another folder"
+        )
 
 
 def _run_json(job: Job, kernel: GuestKernel, outcome: Outcome, experiment: str) -> dict[str, Any]:
@@ -160,9 +172,19 @@ def _run_json(job: Job, kernel: GuestKernel, outcome: Outcome, experiment: str) 
     environment["bottleneck"] = bottleneck(job.plan)
     facts = {key: value for key, value in outcome.facts.items() if key not in ("environment", "error", "ok")}
     return {
-        "format": FORMAT, "experiment": experiment, "run": job.run_id, "seed": job.run.seed, "params": job.run.params,
-        "host": "virtual", "status": "complete", "error": None, "verdict": None, "metrics": {},
-        "spec": job.run.spec(), "environment": environment, "facts": facts,
+        "format": FORMAT,
+        "experiment": experiment,
+        "run": job.run_id,
+        "seed": job.run.seed,
+        "params": job.run.params,
+        "host": "virtual",
+        "status": "complete",
+        "error": None,
+        "verdict": None,
+        "metrics": {},
+        "spec": job.run.spec(),
+        "environment": environment,
+        "facts": facts,
         "timing": {"virtual_s": job.plan.duration_s, "wall_s": round(outcome.wall_s, 3), "ended": int(time.time())},
     }
 
@@ -173,8 +195,13 @@ def _topology(plan: Plan) -> dict[str, Any]:
         "nodes": [{"name": node.name, "kind": node.kind} for node in plan.network.nodes],
         "links": [
             {
-                "a": link.a, "b": link.b, "rate_bps": link.forward.rate_bps, "delay_s": link.forward.delay_ns / 1e9,
-                "buffer": None if link.forward.buffer is None else f"{link.forward.buffer.size} {link.forward.buffer.unit}",
+                "a": link.a,
+                "b": link.b,
+                "rate_bps": link.forward.rate_bps,
+                "delay_s": link.forward.delay_ns / 1e9,
+                "buffer": None
+                if link.forward.buffer is None
+                else f"{link.forward.buffer.size} {link.forward.buffer.unit}",
                 "loss": link.forward.loss,
             }
             for link in plan.network.links
@@ -202,7 +229,9 @@ def _collect(folder: Path, cpu: int) -> dict[str, str] | None:
     """Raw files to records, metrics and verdict, in a process of its own on the run's CPU."""
     done = subprocess.run(
         ["taskset", "-c", str(cpu), sys.executable, "-m", "testbed.finish", str(folder)],
-        capture_output=True, text=True, cwd=ROOT,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
     if done.returncode == 0:
         return None

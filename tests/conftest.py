@@ -20,7 +20,9 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     os.sched_setaffinity(0, {allowed[int(worker.removeprefix("gw")) % len(allowed)]})
 
 # no test depends on how fast the machine is, and a failure is found again by running again
-settings.register_profile("warpbed", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "warpbed", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("warpbed")
 
 

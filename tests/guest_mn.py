@@ -16,9 +16,14 @@ if __name__ == "__main__":
         topology = os.environ.get("WB_TOPOLOGY", "dumbbell")
         command = ["/usr/bin/mn", "--custom", f"topologies/{topology}.py", "--topo", topology, "--switch", "lxbr"]
         done = subprocess.run(
-            [*command, "--controller", "none", "--test", "pingall"], cwd=init.SOURCE, stdin=subprocess.DEVNULL, text=True, check=False,
+            [*command, "--controller", "none", "--test", "pingall"],
+            cwd=init.SOURCE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            check=False,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": init.SOURCE, "HOME": "/root", "TERM": "dumb"},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         print(done.stdout, flush=True)
     finally:

@@ -40,20 +40,25 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-P", "-m", "testbed", *map(str, arguments)]
 
 
-def warpbed(*arguments: str | Path, code: int = 0, timeout_s: float = 300, environment: dict[str, str] | None = None) -> str:
+def warpbed(
+    *arguments: str | Path, code: int = 0, timeout_s: float = 300, environment: dict[str, str] | None = None
+) -> str:
     """Run a command to its end, check its exit code and return all that it printed."""
     done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, cwd=ROOT, timeout=timeout_s,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}, stdin=subprocess.DEVNULL,
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=timeout_s,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+        stdin=subprocess.DEVNULL,
     )
     words = done.stdout + done.stderr
     assert done.returncode == code, f"exit code {done.returncode}, expected {code}:\n{words}"
     return words
 
 
-def execute(
-    folder: Path, text: str, *arguments: str, code: int = 0, environment: dict[str, str] | None = None
-) -> Path:
+def execute(folder: Path, text: str, *arguments: str, code: int = 0, environment: dict[str, str] | None = None) -> Path:
     """Execute an experiment's text; returns the folder of its results."""
     file = write(folder, text)
     warpbed("execute", file, "--results", folder / "results", *arguments, code=code, environment=environment)

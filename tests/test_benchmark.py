@@ -14,7 +14,11 @@ from tests import lab
 def test_the_quick_form_measures_one_case(kernel: GuestKernel) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "benchmarks.virtual_speed", "--quick", "--cpu", str(min(os.sched_getaffinity(0)))],
-        capture_output=True, text=True, cwd=lab.ROOT, timeout=100, check=False,
+        capture_output=True,
+        text=True,
+        cwd=lab.ROOT,
+        timeout=100,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(lab.ROOT)},
     )
     assert done.returncode == 0, done.stderr

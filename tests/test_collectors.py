@@ -21,11 +21,15 @@ from testbed.agent.samples import MAGIC, RECORD
 CLIENT, SERVER, CLIENT_PORT, SERVER_PORT, ISN = 0x0A000001, 0x0A00000A, 40000, 5201, 2**32 - 3000
 
 
-def frame(seq: int, ack: int, flags: int, payload: int, back: bool = False, sack: tuple[int, int] | None = None) -> bytes:
+def frame(
+    seq: int, ack: int, flags: int, payload: int, back: bool = False, sack: tuple[int, int] | None = None
+) -> bytes:
     options = b"" if sack is None else b"\x01\x01\x05\x0a" + struct.pack("!II", *sack)
     ends = ((CLIENT, CLIENT_PORT), (SERVER, SERVER_PORT))
     (source, sport), (target, dport) = ends[::-1] if back else ends
-    header = struct.pack("!HHIIBBHHH", sport, dport, seq % 2**32, ack % 2**32, (20 + len(options)) // 4 << 4, flags, 1000, 0, 0)
+    header = struct.pack(
+        "!HHIIBBHHH", sport, dport, seq % 2**32, ack % 2**32, (20 + len(options)) // 4 << 4, flags, 1000, 0, 0
+    )
     length = 20 + len(header) + len(options) + payload
     ip = struct.pack("!BBHHHBBHII", 0x45, 0, length, 0, 0, 64, 6, 0, source, target)
     return bytes(12) + b"\x08\x00" + ip + header + options + bytes(payload)
@@ -102,15 +106,27 @@ def test_first_arrivals_equal_a_set_of_bytes(segments: list[tuple[int, int]]) ->
     seq = np.array([(ISN + 1 + start) % 2**32 for start, _ in segments], dtype=np.int64)
     payload = np.array([length for _, length in segments], dtype=np.int64)
     made = Packets(
-        np.arange(count), payload + 54, column(CLIENT), column(SERVER), column(CLIENT_PORT), column(SERVER_PORT), seq,
-        column(0), column(ACK), column(0), payload, column(0),
+        np.arange(count),
+        payload + 54,
+        column(CLIENT),
+        column(SERVER),
+        column(CLIENT_PORT),
+        column(SERVER_PORT),
+        seq,
+        column(0),
+        column(ACK),
+        column(0),
+        payload,
+        column(0),
     )
     connection = tcp.Connection(CLIENT, CLIENT_PORT, SERVER, SERVER_PORT, 0, ISN)
     assert tcp.first_arrivals(made, connection)[1].tolist() == expected
 
 
 @given(st.binary(max_size=400))
-def test_hostile_captures_give_packets_or_an_error_with_the_byte(tmp_path_factory: pytest.TempPathFactory, tail: bytes) -> None:
+def test_hostile_captures_give_packets_or_an_error_with_the_byte(
+    tmp_path_factory: pytest.TempPathFactory, tail: bytes
+) -> None:
     file = tmp_path_factory.mktemp("hostile") / "a.pcap"
     file.write_bytes(capture(HANDSHAKE) + tail)
     try:

@@ -49,7 +49,9 @@ def test_a_user_without_privileges_gets_the_same_packets(small: Path, kernel: Gu
         for folder in ("checkout", "build", "home"):
             (place / folder).mkdir(parents=True)
         for part in ("testbed", "topologies", "collectors", "analysis", "kernels", "experiments", "docs"):
-            shutil.copytree(lab.ROOT / part, place / "checkout" / part, ignore=shutil.ignore_patterns("__pycache__", "target"))
+            shutil.copytree(
+                lab.ROOT / part, place / "checkout" / part, ignore=shutil.ignore_patterns("__pycache__", "target")
+            )
         shutil.copy(kernel.linux.resolve(), place / "build/linux")
         shutil.copytree(kernel.modules, place / "build/modules")
         shutil.copy(kernel.linux.parent / "build.json", place / "build/build.json")
@@ -61,11 +63,22 @@ def test_a_user_without_privileges_gets_the_same_packets(small: Path, kernel: Gu
         packages = next((place / "environment/lib").glob("python3*/site-packages"))
         command = ["/usr/bin/python3", "-P", "-m", "testbed", "execute", str(place / "experiment.yml")]
         done = subprocess.run(
-            [*command, "--results", str(place / "home/results")], cwd=place / "checkout", user="nobody", group=nobody.pw_gid,
-            extra_groups=[], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL,
+            [*command, "--results", str(place / "home/results")],
+            cwd=place / "checkout",
+            user="nobody",
+            group=nobody.pw_gid,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            stdin=subprocess.DEVNULL,
             env={
-                "PATH": "/usr/bin:/bin", "HOME": str(place / "home"), "PYTHONPATH": f"{place / 'checkout'}:{packages}",
-                "WARPBED_TEST_KERNEL": str(place / "build"), "WB_CAGE": "required", "LC_ALL": "C.UTF-8",
+                "PATH": "/usr/bin:/bin",
+                "HOME": str(place / "home"),
+                "PYTHONPATH": f"{place / 'checkout'}:{packages}",
+                "WARPBED_TEST_KERNEL": str(place / "build"),
+                "WB_CAGE": "required",
+                "LC_ALL": "C.UTF-8",
             },
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -82,7 +82,8 @@ def test_a_busy_looping_guest_is_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["Kernel panic - not syncing: Attempted to kill init!", "BUG: unable to handle page fault", "Oops: 0000 [#1]"]
+    "line",
+    ["Kernel panic - not syncing: Attempted to kill init!", "BUG: unable to handle page fault", "Oops: 0000 [#1]"],
 )
 def test_a_panic_is_recognised(tmp_path: Path, line: str) -> None:
     environment = fake_kernel(tmp_path, f"echo 'WARPBED done'; echo '[ 1.0] {line}'; echo '[ 1.0] Call Trace:'\n")

@@ -23,8 +23,12 @@ GONE_WITHIN_S = 20
 def start(tmp_path: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         lab.command("execute", lab.write(tmp_path, FOUR), "--results", tmp_path / "results", "--jobs=2"),
-        cwd=lab.ROOT, env={**os.environ, "PYTHONPATH": str(lab.ROOT)}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        cwd=lab.ROOT,
+        env={**os.environ, "PYTHONPATH": str(lab.ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
 
 
@@ -65,7 +69,9 @@ def whole(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> list
 
 
 @pytest.mark.parametrize("moment_s", MOMENTS_S)
-def test_kill_9_leaves_nothing_and_running_again_completes(whole: list[dict[str, str]], tmp_path: Path, moment_s: float) -> None:
+def test_kill_9_leaves_nothing_and_running_again_completes(
+    whole: list[dict[str, str]], tmp_path: Path, moment_s: float
+) -> None:
     process = start(tmp_path)
     time.sleep(moment_s)
     process.kill()

@@ -51,7 +51,9 @@ def test_a_netem_limit_below_the_packets_in_flight_is_found(tmp_path: Path, monk
 def test_a_bottleneck_on_the_senders_own_interface_is_found(tmp_path: Path) -> None:
     plan = prepare(lab.write(tmp_path, lab.SMALL)).plans[0]
     first, middle, last = plan.network.links
-    network = dataclasses.replace(plan.network, links=(dataclasses.replace(first, forward=middle.forward), middle, last))
+    network = dataclasses.replace(
+        plan.network, links=(dataclasses.replace(first, forward=middle.forward), middle, last)
+    )
     assert "sender-queue" in {finding.rule for finding in lint(dataclasses.replace(plan, network=network))}
 
 

@@ -25,7 +25,9 @@ flows:
 
 
 @pytest.mark.parametrize("buffer", ["50p", "250p"])
-def test_the_window_grows_as_in_table_4_1_and_then_holds_the_path(kernel: GuestKernel, tmp_path: Path, buffer: str) -> None:
+def test_the_window_grows_as_in_table_4_1_and_then_holds_the_path(
+    kernel: GuestKernel, tmp_path: Path, buffer: str
+) -> None:
     """W_i = i^2 - i + 2 without a queue (eq 4.3); then 50 Mbit/s with at most 12 packets in the queue."""
     (run,) = lab.runs(lab.execute(tmp_path, PATH.replace("BUFFER", buffer)))
     assert run["verdict"] == {"value": "valid", "reasons": []}

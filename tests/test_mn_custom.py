@@ -16,15 +16,40 @@ from topologies import registry
 @pytest.mark.parametrize("name", registry.names())
 def test_plain_mn_starts_it_and_pings_through_it(kernel: GuestKernel, tmp_path: Path, name: str) -> None:
     line = [
-        str(kernel.linux), "mem=512M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "init=/usr/bin/python3",
-        "time-travel=inf-cpu", "time-travel-start=1", "um_seed=1", "con=null", "con0=null,fd:1", "con1=null", "loglevel=4",
-        "uml_dir=/dev/shm", "umid=mn", *(["seccomp=on"] if kernel.has_seccomp else []),
-        f"WB_SOURCE={lab.ROOT}", f"WB_OUT={tmp_path}", f"WB_MODULES={kernel.modules}", f"WB_TOPOLOGY={name}",
-        "--", "-B", "-P", str(lab.ROOT / "tests/guest_mn.py"),
+        str(kernel.linux),
+        "mem=512M",
+        "root=/dev/root",
+        "rootfstype=hostfs",
+        "rootflags=/",
+        "ro",
+        "init=/usr/bin/python3",
+        "time-travel=inf-cpu",
+        "time-travel-start=1",
+        "um_seed=1",
+        "con=null",
+        "con0=null,fd:1",
+        "con1=null",
+        "loglevel=4",
+        "uml_dir=/dev/shm",
+        "umid=mn",
+        *(["seccomp=on"] if kernel.has_seccomp else []),
+        f"WB_SOURCE={lab.ROOT}",
+        f"WB_OUT={tmp_path}",
+        f"WB_MODULES={kernel.modules}",
+        f"WB_TOPOLOGY={name}",
+        "--",
+        "-B",
+        "-P",
+        str(lab.ROOT / "tests/guest_mn.py"),
     ]
     cage = ["/usr/bin/python3", "-I", str(lab.ROOT / "testbed/virtual/cage.py"), "0", str(tmp_path)]
     done = subprocess.run(
-        [*cage, *line], capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL, check=False,
+        [*cage, *line],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        stdin=subprocess.DEVNULL,
+        check=False,
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": "/dev/shm"},
     )
     assert "Results: 0% dropped" in done.stdout, done.stdout + done.stderr

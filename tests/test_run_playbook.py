@@ -19,7 +19,11 @@ def play(*arguments: str) -> subprocess.CompletedProcess[str]:
     """ansible-playbook playbooks/run_experiment.yml by itself; its output names every task that changed something."""
     return subprocess.run(
         [str(Path(sys.executable).parent / "ansible-playbook"), "playbooks/run_experiment.yml", *arguments],
-        capture_output=True, text=True, cwd=lab.ROOT, timeout=300, stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=lab.ROOT,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
         env={**os.environ, "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg")},
     )
 

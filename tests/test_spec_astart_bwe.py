@@ -31,7 +31,6 @@ def test_the_first_threshold_is_raised_by_the_estimate() -> None:
     assert 100 < max(seen) <= 260
 
 
-
 def reference(hook: Hook) -> astart.AstartBwe:
     return astart.AstartBwe(float(hook.cwnd))
 

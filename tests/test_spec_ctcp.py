@@ -42,7 +42,6 @@ def test_a_loss_halves_the_sum(aimd: int, dwnd: int) -> None:
     assert spec.ssthresh == pytest.approx((aimd + dwnd) / 2, abs=1)
 
 
-
 def reference(hook: Hook) -> ctcp.Ctcp:
     return ctcp.Ctcp(float(hook.cwnd))
 

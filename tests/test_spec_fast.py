@@ -38,7 +38,6 @@ def test_the_module_keeps_100_packets_in_a_large_buffer() -> None:
     assert sum(queue) / len(queue) == pytest.approx(100, abs=3)
 
 
-
 def reference(hook: Hook) -> fast.Fast:
     return fast.Fast(float(hook.cwnd))
 

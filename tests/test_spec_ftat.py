@@ -92,8 +92,16 @@ def test_the_first_window_becomes_the_path_s_capacity() -> None:
 @needs_kernel
 def test_random_loss_does_not_cost_throughput_as_in_afifi_l1() -> None:
     """10 Mbit/s, 270 ms one way, 2 % loss: published 1.6 Mbit/s against NewReno's fraction of that."""
-    base = Scenario((Flow("ftat", phases=((300.0, None),)),), ("ftat",), seconds=300, rate_mbit=10, delay_ms=270,
-                    loss_percent=2, packet_bytes=576, buffer_packets=1000)
+    base = Scenario(
+        (Flow("ftat", phases=((300.0, None),)),),
+        ("ftat",),
+        seconds=300,
+        rate_mbit=10,
+        delay_ms=270,
+        loss_percent=2,
+        packet_bytes=576,
+        buffer_packets=1000,
+    )
     got = run(base)
     reno = run(dataclasses.replace(base, flows=(Flow("reno", phases=((300.0, None),)),)))
     sent = {name: r.queue[0]["bytes"] * 8 / 300e6 for name, r in (("ftat", got), ("reno", reno))}

@@ -19,8 +19,17 @@ needs_kernel = pytest.mark.skipif(kernel() is None, reason="WARPBED_TEST_KERNEL 
 MODULES = pathlib.Path(__file__).parents[1] / "kernels" / "modules"
 
 # RFC 3649 appendix B, some rows: w, a(w), b(w)
-RFC_ROWS = [(118, 2, 0.44), (221, 3, 0.41), (347, 4, 0.38), (495, 5, 0.37), (663, 6, 0.35), (851, 7, 0.34),
-            (1058, 8, 0.33), (1284, 9, 0.32), (1529, 10, 0.31)]
+RFC_ROWS = [
+    (118, 2, 0.44),
+    (221, 3, 0.41),
+    (347, 4, 0.38),
+    (495, 5, 0.37),
+    (663, 6, 0.35),
+    (851, 7, 0.34),
+    (1058, 8, 0.33),
+    (1284, 9, 0.32),
+    (1529, 10, 0.31),
+]
 
 
 @pytest.mark.parametrize(("w", "a", "b"), RFC_ROWS)
@@ -89,10 +98,15 @@ SCENARIOS = {
     "random loss": Scenario(flow(30), M, seconds=30, loss_percent=0.05),
     "heavy random loss": Scenario(flow(30), M, seconds=30, loss_percent=2),
     "timeout": Scenario(flow(20), M, seconds=20, blackouts=((4, 2), (12, 1))),
-    "longer path": Scenario(flow(20), M, seconds=20,
-                            changes=((8, "tc -n wir qdisc change dev wir-rtr root netem delay 70ms limit 1000000"),)),
+    "longer path": Scenario(
+        flow(20),
+        M,
+        seconds=20,
+        changes=((8, "tc -n wir qdisc change dev wir-rtr root netem delay 70ms limit 1000000"),),
+    ),
     "application-limited": Scenario(
-        (Flow("ghighspeed", phases=((3, None), (4, 2e5), (3, 0), (5, None))),), M, seconds=15),
+        (Flow("ghighspeed", phases=((3, None), (4, 2e5), (3, 0), (5, None))),), M, seconds=15
+    ),
     "NewReno recovery": Scenario(flow(30), M, seconds=30, sack=False, loss_percent=0.3),
     "slow interface": Scenario(flow(10), M, seconds=10, sender_mbit=40),
 }

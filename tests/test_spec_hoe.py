@@ -30,7 +30,6 @@ def test_the_module_finds_the_path_s_capacity() -> None:
     assert first.ssthresh == pytest.approx(247, abs=2)
 
 
-
 def reference(hook: Hook) -> hoe.Hoe:
     return hoe.Hoe(float(hook.cwnd))
 

@@ -28,7 +28,6 @@ def test_an_ack_counts_for_two_before_the_first_loss_and_for_one_after(acked: in
     assert spec.cwnd == 2
 
 
-
 def reference(hook: Hook) -> lbc.Lbc:
     return lbc.Lbc(float(hook.cwnd))
 

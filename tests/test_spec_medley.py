@@ -45,9 +45,7 @@ def test_the_model_of_chapter_4_gives_the_papers_example() -> None:
     assert medley.t1_polynomial(root - 0.01, HO_BDP) < 0 < medley.t1_polynomial(root + 0.01, HO_BDP)
 
 
-@given(
-    w=st.integers(2, 10**5), i=st.floats(0.5, 1000), d=st.floats(1e-4, 2), queue=st.floats(0, 3)
-)
+@given(w=st.integers(2, 10**5), i=st.floats(0.5, 1000), d=st.floats(1e-4, 2), queue=st.floats(0, 3))
 def test_gamma_is_positive_and_below_the_increment(w: int, i: float, d: float, queue: float) -> None:
     gamma = medley.influence(w, i, d * (1 + queue), d)
     assert gamma > 0
@@ -104,8 +102,9 @@ def windows(result: Result) -> list[int]:
     return seen
 
 
-FIG_5_1 = Scenario((Flow("medley", phases=((60.0, None),)),), ("medley",), seconds=60, rate_mbit=50, delay_ms=50,
-                   trace_kb=400_000)
+FIG_5_1 = Scenario(
+    (Flow("medley", phases=((60.0, None),)),), ("medley",), seconds=60, rate_mbit=50, delay_ms=50, trace_kb=400_000
+)
 
 
 @needs_kernel
@@ -136,30 +135,58 @@ def test_the_module_holds_50_mbit_with_a_short_queue_as_in_fig_5_2_to_5_4(buffer
 
 
 SCENARIOS = {
-    "growth and steady state": Scenario((Flow("medley", phases=((20.0, None),)),), ("medley",), seconds=20.0,
-                                        trace_kb=200_000),
-    "random loss": Scenario((Flow("medley", phases=((30.0, None),)),), ("medley",), seconds=30.0, loss_percent=0.2,
-                            trace_kb=200_000),
-    "heavy random loss": Scenario((Flow("medley", phases=((60.0, None),)),), ("medley",), seconds=60.0,
-                                  loss_percent=5.0),
-    "congestion loss": Scenario((Flow("medley", phases=((30.0, None),)),), ("medley",), seconds=30.0,
-                                buffer_packets=8, trace_kb=200_000),
-    "timeout": Scenario((Flow("medley", phases=((20.0, None),)),), ("medley",), seconds=20.0, trace_kb=200_000,
-                        blackouts=((4.0, 2.0), (12.0, 1.0))),
-    "longer path": Scenario((Flow("medley", phases=((20.0, None),)),), ("medley",), seconds=20.0, trace_kb=200_000,
-                            changes=((8.0, "tc -n wir qdisc change dev wir-rtr root netem delay 70ms limit 1000000"),)),
+    "growth and steady state": Scenario(
+        (Flow("medley", phases=((20.0, None),)),), ("medley",), seconds=20.0, trace_kb=200_000
+    ),
+    "random loss": Scenario(
+        (Flow("medley", phases=((30.0, None),)),), ("medley",), seconds=30.0, loss_percent=0.2, trace_kb=200_000
+    ),
+    "heavy random loss": Scenario(
+        (Flow("medley", phases=((60.0, None),)),), ("medley",), seconds=60.0, loss_percent=5.0
+    ),
+    "congestion loss": Scenario(
+        (Flow("medley", phases=((30.0, None),)),), ("medley",), seconds=30.0, buffer_packets=8, trace_kb=200_000
+    ),
+    "timeout": Scenario(
+        (Flow("medley", phases=((20.0, None),)),),
+        ("medley",),
+        seconds=20.0,
+        trace_kb=200_000,
+        blackouts=((4.0, 2.0), (12.0, 1.0)),
+    ),
+    "longer path": Scenario(
+        (Flow("medley", phases=((20.0, None),)),),
+        ("medley",),
+        seconds=20.0,
+        trace_kb=200_000,
+        changes=((8.0, "tc -n wir qdisc change dev wir-rtr root netem delay 70ms limit 1000000"),),
+    ),
     "application-limited": Scenario(
-        (Flow("medley", phases=((3.0, None), (4.0, 2e5), (3.0, 0.0), (5.0, None))),), ("medley",), seconds=15.0,
-        trace_kb=200_000),
+        (Flow("medley", phases=((3.0, None), (4.0, 2e5), (3.0, 0.0), (5.0, None))),),
+        ("medley",),
+        seconds=15.0,
+        trace_kb=200_000,
+    ),
     "two flows": Scenario(
-        (Flow("medley", phases=((30.0, None),)), Flow("medley", 40001, 7.0, ((20.0, None),))), ("medley",),
-        seconds=30.0, trace_kb=400_000),
-    "delayed ACKs": Scenario((Flow("medley", phases=((20.0, None),)),), ("medley",), seconds=20.0, quickack=False,
-                             trace_kb=200_000),
-    "NewReno recovery": Scenario((Flow("medley", phases=((30.0, None),)),), ("medley",), seconds=30.0, sack=False,
-                                 loss_percent=0.5, trace_kb=200_000),
-    "other parameters": Scenario((Flow("medley", phases=((10.0, None),)),), ("medley",), seconds=10.0,
-                                 params={"medley": {"init_cwnd": 10}}),
+        (Flow("medley", phases=((30.0, None),)), Flow("medley", 40001, 7.0, ((20.0, None),))),
+        ("medley",),
+        seconds=30.0,
+        trace_kb=400_000,
+    ),
+    "delayed ACKs": Scenario(
+        (Flow("medley", phases=((20.0, None),)),), ("medley",), seconds=20.0, quickack=False, trace_kb=200_000
+    ),
+    "NewReno recovery": Scenario(
+        (Flow("medley", phases=((30.0, None),)),),
+        ("medley",),
+        seconds=30.0,
+        sack=False,
+        loss_percent=0.5,
+        trace_kb=200_000,
+    ),
+    "other parameters": Scenario(
+        (Flow("medley", phases=((10.0, None),)),), ("medley",), seconds=10.0, params={"medley": {"init_cwnd": 10}}
+    ),
 }
 
 
@@ -186,6 +213,7 @@ def test_equations_4_6_and_4_7_give_the_papers_later_steps() -> None:
     From t_1 = 20, W = 382 the printed 4.7 has its root at a = 6.672, so its smallest integer is 7 (27, 410) and not the
     published 8.  The module on the virtual host does 410 as well.
     """
+
     def window(a: int, b: int) -> int:
         return b + a * a - 3 * a  # eq 4.6
 

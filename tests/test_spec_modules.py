@@ -48,9 +48,17 @@ def test_a_value_out_of_range_is_refused(name: str) -> None:
 @needs_kernel
 @pytest.mark.parametrize("name", NAMES)
 def test_unloading_is_refused_while_a_flow_runs_and_works_after(name: str) -> None:
-    busy = Scenario((Flow(name, phases=((3.0, None),)),), (name,), seconds=3, trace=False,
-                    changes=((1.0, f"rmmod tcp_{name}"),))
+    busy = Scenario(
+        (Flow(name, phases=((3.0, None),)),), (name,), seconds=3, trace=False, changes=((1.0, f"rmmod tcp_{name}"),)
+    )
     with pytest.raises(GuestError, match="in use"):
         run(busy)
-    run(Scenario((Flow(name, phases=((1.0, 1e5),)),), (name,), seconds=12, trace=False,
-                 changes=((10.0, f"rmmod tcp_{name}"),)))
+    run(
+        Scenario(
+            (Flow(name, phases=((1.0, 1e5),)),),
+            (name,),
+            seconds=12,
+            trace=False,
+            changes=((10.0, f"rmmod tcp_{name}"),),
+        )
+    )

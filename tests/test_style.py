@@ -11,13 +11,29 @@ import pytest
 
 from tests import lab
 
-TYPED = ["testbed", "analysis", "topologies", "kernels", "playbooks", "collectors/collect.py", "collectors/tcp_probe.py",
-         "collectors/queues.py", "benchmarks/virtual_speed.py", "tests/lab.py", "tests/conftest.py"]
+TYPED = [
+    "testbed",
+    "analysis",
+    "topologies",
+    "kernels",
+    "playbooks",
+    "collectors/collect.py",
+    "collectors/tcp_probe.py",
+    "collectors/queues.py",
+    "benchmarks/virtual_speed.py",
+    "tests/lab.py",
+    "tests/conftest.py",
+]
 
 
 def tool(name: str, *arguments: str) -> None:
     done = subprocess.run(
-        [Path(sys.executable).parent / name, *arguments], capture_output=True, text=True, cwd=lab.ROOT, timeout=300, check=False
+        [Path(sys.executable).parent / name, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=lab.ROOT,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -27,13 +43,21 @@ def test_ruff_finds_nothing() -> None:
 
 
 @pytest.mark.timeout(300)
+def test_ruff_format_would_change_nothing() -> None:
+    tool("ruff", "format", "--check", ".")
+
+
 def test_mypy_finds_nothing() -> None:
     tool("mypy", *TYPED)
 
 
 def test_every_source_file_names_its_licence() -> None:
     files = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=lab.ROOT, check=True).stdout.split()
-    checked = [file for file in files if Path(file).suffix in {".py", ".c", ".h", ".sh", ".yml", ".rs", ".patch", ".js", ".css"}]
+    checked = [
+        file
+        for file in files
+        if Path(file).suffix in {".py", ".c", ".h", ".sh", ".yml", ".rs", ".patch", ".js", ".css"}
+    ]
     assert len(checked) > 100
     silent = [file for file in checked if "SPDX-License-Identifier" not in (lab.ROOT / file).read_text()[:400]]
     assert silent == []

@@ -75,10 +75,14 @@ def test_impossible_networks_are_named() -> None:
 @pytest.mark.parametrize(
     ("function", "text", "value"),
     [
-        (quantities.rate_bps, "50mbit", 50_000_000), (quantities.rate_bps, "1.5gbit", 1_500_000_000),
-        (quantities.delay_ns, "48ms", 48_000_000), (quantities.delay_ns, "0.5us", 500),
-        (quantities.buffer_size, "250p", (250, "packets")), (quantities.buffer_size, "64KB", (64_000, "bytes")),
-        (quantities.ratio, "2%", 0.02), (quantities.size_bytes, "1MiB", 1 << 20),
+        (quantities.rate_bps, "50mbit", 50_000_000),
+        (quantities.rate_bps, "1.5gbit", 1_500_000_000),
+        (quantities.delay_ns, "48ms", 48_000_000),
+        (quantities.delay_ns, "0.5us", 500),
+        (quantities.buffer_size, "250p", (250, "packets")),
+        (quantities.buffer_size, "64KB", (64_000, "bytes")),
+        (quantities.ratio, "2%", 0.02),
+        (quantities.size_bytes, "1MiB", 1 << 20),
     ],
 )
 def test_quantities(function: object, text: str, value: object) -> None:

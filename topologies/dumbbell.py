@@ -45,7 +45,9 @@ def network(parameters: Parameters) -> Network:
     access = Direction(None if p.access_rate == "none" else rate_bps(p.access_rate), None, delay_ns(p.access_delay))
     senders = [f"s{i + 1}" for i in range(p.pairs)]
     receivers = [f"d{i + 1}" for i in range(p.pairs)]
-    nodes = [Node(name) for name in senders] + [Node("r1", "router"), Node("r2", "router")] + [Node(n) for n in receivers]
+    nodes = (
+        [Node(name) for name in senders] + [Node("r1", "router"), Node("r2", "router")] + [Node(n) for n in receivers]
+    )
     links = [Link(name, "r1", access, access) for name in senders]
     links.append(Link("r1", "r2", middle, middle))
     links += [Link("r2", name, access, access) for name in receivers]

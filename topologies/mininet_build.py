@@ -123,7 +123,9 @@ class WireLink(MininetLink):  # type: ignore[misc]
     def makeIntfPair(
         self, intfname1: str, intfname2: str, addr1: str, addr2: str, node1: Any, node2: Any, deleteIntfs: bool = True
     ) -> None:
-        WireLink.pending.append((self.number, intfname1, node1.pid, intfname2, node2.pid, addr1, addr2, *self.directions))
+        WireLink.pending.append(
+            (self.number, intfname1, node1.pid, intfname2, node2.pid, addr1, addr2, *self.directions)
+        )
 
     def stop(self) -> None:
         """Called for every link when the network stops: the wires' namespace goes with the first."""
@@ -191,8 +193,16 @@ class NetworkTopo(Topo):  # type: ignore[misc]
             a = plans[link.a].interfaces[ports[link.a]]
             b = plans[link.b].interfaces[ports[link.b]]
             self.addLink(
-                link.a, link.b, port1=ports[link.a], port2=ports[link.b], cls=WireLink,
-                number=number, forward=link.forward, backward=link.backward, addr1=a.mac, addr2=b.mac,
+                link.a,
+                link.b,
+                port1=ports[link.a],
+                port2=ports[link.b],
+                cls=WireLink,
+                number=number,
+                forward=link.forward,
+                backward=link.backward,
+                addr1=a.mac,
+                addr2=b.mac,
             )
             ports[link.a] += 1
             ports[link.b] += 1

@@ -176,10 +176,14 @@ def address_plan(network: Network) -> dict[str, NodePlan]:
         names = [f"{end}-eth{len(plans[end].interfaces)}" for end in (link.a, link.b)]
         macs = [f"02:00:{index >> 8 & 255:02x}:{index & 255:02x}:00:0{i}" for i in (1, 2)]
         plans[link.a].interfaces.append(
-            Interface(names[0], link.a, link.b, names[1], first, second, macs[0], macs[1], 30, link.forward, link.backward)
+            Interface(
+                names[0], link.a, link.b, names[1], first, second, macs[0], macs[1], 30, link.forward, link.backward
+            )
         )
         plans[link.b].interfaces.append(
-            Interface(names[1], link.b, link.a, names[0], second, first, macs[1], macs[0], 30, link.backward, link.forward)
+            Interface(
+                names[1], link.b, link.a, names[0], second, first, macs[1], macs[0], 30, link.backward, link.forward
+            )
         )
     for plan in plans.values():
         plan.routes.extend(_routes(network, plans, plan))

@@ -9,8 +9,17 @@ from kernels.spec.base import Ack, Reno, Round
 
 
 class Ctcp(Reno):
-    def __init__(self, cwnd: float = 10.0, now_s: float = 0.0, *, alpha: float = 0.125, beta: float = 0.5,
-                 gamma: float = 30.0, zeta: float = 1.0, k: float = 0.75) -> None:
+    def __init__(
+        self,
+        cwnd: float = 10.0,
+        now_s: float = 0.0,
+        *,
+        alpha: float = 0.125,
+        beta: float = 0.5,
+        gamma: float = 30.0,
+        zeta: float = 1.0,
+        k: float = 0.75,
+    ) -> None:
         super().__init__(cwnd, now_s)
         self.alpha, self.beta, self.gamma, self.zeta, self.k = alpha, beta, gamma, zeta, k
         self.base_rtt = math.inf

@@ -39,8 +39,16 @@ def trend(points: Sequence[tuple[float, float]], level: float) -> int:
 
 
 class GentleHighSpeed(Reno):
-    def __init__(self, cwnd: float = 10.0, now_s: float = 0.0, *, response: Response = THESIS, points: int = 32,
-                 level: float = 0.01, max_ssthresh: int = 0) -> None:
+    def __init__(
+        self,
+        cwnd: float = 10.0,
+        now_s: float = 0.0,
+        *,
+        response: Response = THESIS,
+        points: int = 32,
+        level: float = 0.01,
+        max_ssthresh: int = 0,
+    ) -> None:
         super().__init__(cwnd, now_s)
         self.response = response
         self.n = points

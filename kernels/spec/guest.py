@@ -69,8 +69,11 @@ def enter(netns: str) -> None:
 def build_path(s: dict[str, Any]) -> None:
     for name in ("snd", "rtr", "wir", "rcv"):
         sh(f"ip netns add {name}")
-    links = (("snd", "192.0.2.1", "rtr", "192.0.2.2"), ("rtr", "198.51.100.1", "wir", "198.51.100.2"),
-             ("wir", "203.0.113.1", "rcv", "203.0.113.2"))
+    links = (
+        ("snd", "192.0.2.1", "rtr", "192.0.2.2"),
+        ("rtr", "198.51.100.1", "wir", "198.51.100.2"),
+        ("wir", "203.0.113.1", "rcv", "203.0.113.2"),
+    )
     for left, left_ip, right, right_ip in links:
         sh(f"ip link add {left}-{right} netns {left} type veth peer name {right}-{left} netns {right}")
         for name, other, addr in ((left, right, left_ip), (right, left, right_ip)):
@@ -89,8 +92,12 @@ def build_path(s: dict[str, Any]) -> None:
     sh("ip -n rtr route add 203.0.113.0/24 via 198.51.100.2")
     sh("ip -n wir route add 192.0.2.0/24 via 198.51.100.1")
     for name in ("snd", "rcv"):
-        for sysctl in ("tcp_no_metrics_save=1", f"tcp_sack={int(s['sack'])}",
-                       "tcp_rmem=4096 16777216 67108864", "tcp_wmem=4096 16777216 67108864"):
+        for sysctl in (
+            "tcp_no_metrics_save=1",
+            f"tcp_sack={int(s['sack'])}",
+            "tcp_rmem=4096 16777216 67108864",
+            "tcp_wmem=4096 16777216 67108864",
+        ):
             key, value = sysctl.split("=")
             enter_write = f"/proc/sys/net/ipv4/{key}"
             subprocess.run(["ip", "netns", "exec", name, "sh", "-c", f"echo '{value}' > {enter_write}"], check=True)
@@ -100,8 +107,7 @@ def build_path(s: dict[str, Any]) -> None:
         sh(f"tc -n rtr qdisc add dev rtr-wir root handle 1: tbf rate {rate}mbit burst {2 * frame} limit 100000000")
         sh(f"tc -n rtr qdisc add dev rtr-wir parent 1:1 handle 10: pfifo limit {s['buffer_packets']}")
     if s["sender_mbit"]:
-        sh(f"tc -n snd qdisc add dev snd-rtr root tbf rate {s['sender_mbit']}mbit "
-           f"burst {2 * frame} limit 100000000")
+        sh(f"tc -n snd qdisc add dev snd-rtr root tbf rate {s['sender_mbit']}mbit burst {2 * frame} limit 100000000")
     loss = f" loss random {s['loss_percent']}%" if s["loss_percent"] else ""
     wire = f" rate {rate}mbit" if rate else ""
     sh(f"tc -n wir qdisc add dev wir-rcv root netem delay {delay}ms limit 1000000{wire}{loss}")
@@ -112,11 +118,13 @@ def receiver(total_flows: int) -> None:
     enter("rcv")
     listener = socket.create_server(("0.0.0.0", PORT), backlog=64)  # noqa: S104 (a namespace of its own)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+
     def drain(conn: socket.socket) -> None:
         buffer = bytearray(1 << 20)
         conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 16)
         while conn.recv_into(buffer):
             pass
+
     for _ in range(total_flows):
         conn, _peer = listener.accept()
         threading.Thread(target=drain, args=(conn,), daemon=True).start()

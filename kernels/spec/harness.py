@@ -114,20 +114,33 @@ def run(scenario: Scenario, timeout_s: float = 300.0) -> Result:
         text = dataclasses.asdict(scenario)
         for module in scenario.modules:  # the guest covers the host's /tmp, so the modules come along
             shutil.copy(folder / "modules" / f"tcp_{module}.ko", out)
-        text["modules"] = [
-            {"path": f"/mnt/tcp_{m}.ko", "params": scenario.params.get(m, {})} for m in scenario.modules
-        ]
+        text["modules"] = [{"path": f"/mnt/tcp_{m}.ko", "params": scenario.params.get(m, {})} for m in scenario.modules]
         text["events"] = [f"tcp_{m}" for m in scenario.modules] if scenario.trace else []
         (out / "scenario.json").write_text(json.dumps(text))
         command = [
-            "taskset", "-c", str(next(_cpu)), str(folder / "linux"), "mem=1G", "root=/dev/root", "rootfstype=hostfs",
-            "rootflags=/", "ro", f"init={GUEST}", "time-travel=inf-cpu", "time-travel-start=1000000000", "con=null",
-            "con0=fd:0,fd:1", "seccomp=on", "quiet", f"wb_out={out}",
+            "taskset",
+            "-c",
+            str(next(_cpu)),
+            str(folder / "linux"),
+            "mem=1G",
+            "root=/dev/root",
+            "rootfstype=hostfs",
+            "rootflags=/",
+            "ro",
+            f"init={GUEST}",
+            "time-travel=inf-cpu",
+            "time-travel-start=1000000000",
+            "con=null",
+            "con0=fd:0,fd:1",
+            "seccomp=on",
+            "quiet",
+            f"wb_out={out}",
         ]
         environment = {**os.environ, "TMPDIR": MEMORY if os.path.isdir(MEMORY) else tempfile.gettempdir()}
         try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s,
-                                  env=environment, check=False)
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, env=environment, check=False
+            )
         except subprocess.TimeoutExpired as error:
             raise GuestError(f"the guest was still running after {timeout_s} s") from error
         console = done.stdout.decode(errors="replace")
@@ -148,5 +161,19 @@ def parse(text: str) -> Iterator[Hook]:
         words = line.replace("cc_hook: ", "").split()
         numbers = [int(w) for w in words[2:]]
         now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered, state, flags = numbers
-        yield Hook(int(words[0]), words[1], now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered,
-                   state, limited=bool(flags & 1), unsent=bool(flags & 2))
+        yield Hook(
+            int(words[0]),
+            words[1],
+            now_us,
+            una,
+            nxt,
+            cwnd,
+            ssthresh,
+            count,
+            rtt_us,
+            in_flight,
+            delivered,
+            state,
+            limited=bool(flags & 1),
+            unsent=bool(flags & 2),
+        )

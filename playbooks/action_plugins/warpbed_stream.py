@@ -52,7 +52,12 @@ def _stream(argv: list[str]) -> tuple[int, list[str]]:
     # Ansible's worker is a process of its own; without this it would outlive a killed ansible-playbook
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     process = subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
         env=dict(os.environ, WARPBED_STOP_AT_EOF="1"),
     )
     assert process.stdin is not None and process.stdout is not None

@@ -14,14 +14,32 @@ from typing import Any
 from testbed.agent.namespaces import entered, read_offloads, read_sysctls
 
 RECORDED_SYSCTLS = (
-    "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_available_congestion_control", "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_dsack", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_window_scaling", "net.ipv4.tcp_ecn",
-    "net.ipv4.tcp_recovery", "net.ipv4.tcp_early_retrans", "net.ipv4.tcp_frto", "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_moderate_rcvbuf",
-    "net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_pacing_ss_ratio", "net.ipv4.tcp_pacing_ca_ratio",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_dsack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_recovery",
+    "net.ipv4.tcp_early_retrans",
+    "net.ipv4.tcp_frto",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_pacing_ss_ratio",
+    "net.ipv4.tcp_pacing_ca_ratio",
     "net.ipv4.ip_forward",
 )
-TOOLS = {"iperf3": ["iperf3", "--version"], "tcpdump": ["tcpdump", "--version"], "ip": ["ip", "-V"], "mnexec": ["mnexec", "-v"]}
+TOOLS = {
+    "iperf3": ["iperf3", "--version"],
+    "tcpdump": ["tcpdump", "--version"],
+    "ip": ["ip", "-V"],
+    "mnexec": ["mnexec", "-v"],
+}
 
 
 def kernel() -> dict[str, Any]:

@@ -120,7 +120,9 @@ class _Run:
         plan, network = self._plan, self._network
         for capture in plan.captures:
             interface = network.interface(capture.node, capture.peer)
-            self._captures.append(TcpdumpCapture(network.pid(capture.node), interface, capture.snap_bytes, self._out_dir))
+            self._captures.append(
+                TcpdumpCapture(network.pid(capture.node), interface, capture.snap_bytes, self._out_dir)
+            )
         for flow in plan.flows:
             source, destination = network.pid(flow.source), network.pid(flow.destination)
             address = network.plans[flow.destination].address

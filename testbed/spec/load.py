@@ -95,7 +95,9 @@ def load(path: Path) -> tuple[Experiment, Document]:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; ./warpbed list experiments shows those that come along") from error
     if len(raw) > MAX_FILE_BYTES:
-        raise SpecError([Problem(str(path), 1, "", f"{len(raw)} bytes; an experiment file has at most {MAX_FILE_BYTES}")])
+        raise SpecError(
+            [Problem(str(path), 1, "", f"{len(raw)} bytes; an experiment file has at most {MAX_FILE_BYTES}")]
+        )
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -201,7 +201,9 @@ class Experiment(Model):
         for flow in self.flows:
             for what, text in (("start", flow.start), ("stop", flow.stop)):
                 if text is not None and quantities.delay_ns(text) > end - (what == "start"):
-                    raise ValueError(f"flow {flow.name or flow.source}: {what} {text} is after the end, {self.duration}")
+                    raise ValueError(
+                        f"flow {flow.name or flow.source}: {what} {text} is after the end, {self.duration}"
+                    )
         return self
 
     @model_validator(mode="after")

@@ -11,8 +11,23 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULES = ROOT / "kernels/modules"
 
 IN_TREE_CCAS = (
-    "bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "reno",
-    "scalable", "vegas", "veno", "westwood", "yeah",
+    "bbr",
+    "bic",
+    "cdg",
+    "cubic",
+    "dctcp",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "lp",
+    "nv",
+    "reno",
+    "scalable",
+    "vegas",
+    "veno",
+    "westwood",
+    "yeah",
 )
 """Congestion control algorithms of the kernel itself; `westwood` is what papers call Westwood+."""
 

@@ -49,8 +49,12 @@ def _read_only(path: str, recursive: bool, on: bool) -> None:
     attributes = MountAttributes(MOUNT_ATTR_RDONLY if on else 0, 0 if on else MOUNT_ATTR_RDONLY, 0, 0)
     _check(
         _libc.syscall(
-            SYS_MOUNT_SETATTR, AT_FDCWD, path.encode(), AT_RECURSIVE if recursive else 0,
-            ctypes.byref(attributes), ctypes.sizeof(attributes),
+            SYS_MOUNT_SETATTR,
+            AT_FDCWD,
+            path.encode(),
+            AT_RECURSIVE if recursive else 0,
+            ctypes.byref(attributes),
+            ctypes.sizeof(attributes),
         ),
         f"mount_setattr {path}",
     )

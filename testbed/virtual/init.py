@@ -39,7 +39,11 @@ def mount_all() -> None:
     for folder in ("/dev/shm", "/run", "/tmp", "/var/tmp", "/root", "/home", "/mnt"):
         if os.path.isdir(folder):
             mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV)
-    for name, target, flags in (("WB_SOURCE", SOURCE, MS_RDONLY), ("WB_OUT", OUT, 0), ("WB_MODULES", MODULES, MS_RDONLY)):
+    for name, target, flags in (
+        ("WB_SOURCE", SOURCE, MS_RDONLY),
+        ("WB_OUT", OUT, 0),
+        ("WB_MODULES", MODULES, MS_RDONLY),
+    ):
         os.makedirs(target)
         mount("hostfs", target, "hostfs", flags, os.environ[name])
 

@@ -32,7 +32,9 @@ def find(series: str) -> GuestKernel:
         raise WarpbedError(f"kernel {series}: {done.stderr.strip()}")
     facts = json.loads(done.stdout)
     if not facts["exists"]:
-        raise WarpbedError(f"kernel {series} is not built for this checkout; ./warpbed build-kernels --series {series} builds it")
+        raise WarpbedError(
+            f"kernel {series} is not built for this checkout; ./warpbed build-kernels --series {series} builds it"
+        )
     return load(Path(facts["path"]))
 
 

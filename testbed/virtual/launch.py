@@ -81,12 +81,21 @@ def command(kernel: GuestKernel, plan: Plan, folder: Path, cpu: int, seed: int) 
     line = [
         str(kernel.linux),
         f"mem={memory_bytes(plan) >> 20}M",
-        "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+        "root=/dev/root",
+        "rootfstype=hostfs",
+        "rootflags=/",
+        "ro",
         f"init={SYSTEM_PYTHON}",
-        "time-travel=inf-cpu", f"time-travel-start={EPOCH_NS}",
+        "time-travel=inf-cpu",
+        f"time-travel-start={EPOCH_NS}",
         f"um_seed={random_seed(seed)}",
-        "con=null", "con0=null,fd:1", "con1=null", "loglevel=4", "ipv6.disable_ipv6=1",
-        "uml_dir=/dev/shm", "umid=warpbed",
+        "con=null",
+        "con0=null,fd:1",
+        "con1=null",
+        "loglevel=4",
+        "ipv6.disable_ipv6=1",
+        "uml_dir=/dev/shm",
+        "umid=warpbed",
     ]
     if kernel.has_seccomp:
         line.append("seccomp=on")
@@ -96,8 +105,13 @@ def command(kernel: GuestKernel, plan: Plan, folder: Path, cpu: int, seed: int) 
 
 
 def execute(
-    kernel: GuestKernel, plan: Plan, folder: Path, cpu: int, seed: int,
-    progress: Callable[[float], None], cancelled: Callable[[], bool],
+    kernel: GuestKernel,
+    plan: Plan,
+    folder: Path,
+    cpu: int,
+    seed: int,
+    progress: Callable[[float], None],
+    cancelled: Callable[[], bool],
 ) -> Outcome:
     """Run the plan in a guest; raw files and guest.json are left in `folder`.
 
@@ -109,8 +123,12 @@ def execute(
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "TMPDIR": "/dev/shm", "LANG": "C.UTF-8"}
     with open(folder / "console.log", "wb") as log:
         process = subprocess.Popen(
-            command(kernel, plan, folder, cpu, seed), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, env=environment, cwd="/",
+            command(kernel, plan, folder, cpu, seed),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            cwd="/",
         )
         try:
             stopped = _watch(process, console, log, progress, cancelled)
@@ -123,8 +141,11 @@ def execute(
 
 
 def _watch(
-    process: subprocess.Popen[bytes], console: Console, log: Any,
-    progress: Callable[[float], None], cancelled: Callable[[], bool],
+    process: subprocess.Popen[bytes],
+    console: Console,
+    log: Any,
+    progress: Callable[[float], None],
+    cancelled: Callable[[], bool],
 ) -> dict[str, str] | None:
     """Read the console until the guest ends or has to be stopped; returns why it was stopped."""
     assert process.stdout is not None
@@ -148,8 +169,12 @@ def _watch(
                         progress(console.virtual_s)
             cpu_s, wall_s = _cpu_s(process.pid) - last_cpu, time.monotonic() - last_wall
             if cpu_s > STALL_CPU_S or wall_s > STALL_WALL_S:
-                words = f"no progress for {wall_s:.0f} s ({cpu_s:.0f} s of CPU) at {console.virtual_s:g} virtual seconds"
-                return _failure("watchdog", "guest", f"{words}: something in the guest busy-loops, which virtual time cannot pass")
+                words = (
+                    f"no progress for {wall_s:.0f} s ({cpu_s:.0f} s of CPU) at {console.virtual_s:g} virtual seconds"
+                )
+                return _failure(
+                    "watchdog", "guest", f"{words}: something in the guest busy-loops, which virtual time cannot pass"
+                )
 
 
 def _cpu_s(pid: int) -> float:
@@ -189,4 +214,6 @@ def _error(console: Console, facts: dict[str, Any], code: int, folder: Path) -> 
     if facts.get("ok") and console.done:
         return None
     tail = (folder / "console.log").read_text(errors="replace").strip().splitlines()[-5:]
-    return _failure("guest", "boot", f"the guest ended (code {code}) without a result: {' / '.join(tail) or 'no output'}")
+    return _failure(
+        "guest", "boot", f"the guest ended (code {code}) without a result: {' / '.join(tail) or 'no output'}"
+    )

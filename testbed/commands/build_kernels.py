@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed build-kernels`: build the guest kernel and the modules."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from testbed import ansible
+from testbed.virtual.kernel import DEFAULT_SERIES
+
+NAME = "build-kernels"
+HELP = "build the guest kernel and the modules"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--series", default="default", help="6.1, 6.12, 7.2 or default")
+    command.add_argument("--source", type=Path, help="a kernel tree or tarball instead of Debian's source")
+
+
+def main(options: argparse.Namespace) -> int:
+    series = DEFAULT_SERIES if options.series == "default" else options.series
+    variables: dict[str, object] = {"kernel_build_series": series}
+    if options.source is not None:
+        variables["kernel_build_source"] = str(options.source.resolve())
+    return ansible.play("build_kernels.yml", variables, failed_early=1)

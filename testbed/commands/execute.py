@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed execute`: execute what is missing, report; install and build nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from analysis.report import write_report
+from analysis.results import load_experiment
+from analysis.table import Style, render
+from testbed.commands.arguments import selection
+from testbed.commands.compare import print_findings
+from testbed.commands.prepared import prepared, run_ids, selected
+from testbed.errors import WarpbedError
+from testbed.experiments import Prepared
+from testbed.progress import Progress
+from testbed.results import Results
+from testbed.runner import Job, Runner
+from testbed.virtual.kernel import find
+
+NAME = "execute"
+HELP = "execute what is missing, report; install and build nothing"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    selection(command)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Execute what is missing in this process; a pipe as standard input is the sign to stop when it ends."""
+    asked = prepared(options)
+    kernel = find(asked.experiment.kernel)
+    results = Results(options.results.resolve(), asked.experiment.name)
+    jobs = [
+        Job(run, plan, run.run_id("virtual", kernel.key)) for run, plan in zip(asked.runs, asked.plans, strict=True)
+    ]
+    chosen = {id(run) for run in selected(asked, options)}
+    jobs = list({job.run_id: job for job in jobs if id(job.run) in chosen}.values())
+    missing = [job for job in jobs if not results.is_complete(job.run_id)]
+    progress = Progress(len(missing), sum(j.plan.duration_s for j in missing), sys.stdout, _terminal())
+    runner = Runner(results, kernel, options.jobs or None, progress.event)
+    _stop_on_signals(runner)
+    try:
+        summary = runner.run_all(jobs)
+    finally:
+        progress.close()
+    if summary.cancelled:
+        raise WarpbedError(
+            f"interrupted; {len(summary.done) + summary.present} of {len(jobs)} runs are there, the same command goes on"
+        )
+    if not summary.done and not summary.failed:
+        print(f"nothing to do: all {len(jobs)} runs are there")
+    return _conclude(results.folder, [job.run_id for job in jobs], asked) or (1 if summary.failed else 0)
+
+
+def _conclude(folder: Path, names: list[str], asked: Prepared) -> int:
+    """Print the table, the expectations and the report's path; 1 where an expectation does not hold."""
+    runs = load_experiment(folder, names)
+    print(render(runs, Style.of_terminal()), end="")
+    code = print_findings(runs, asked)
+    print(f"report: {write_report(folder, names=run_ids(asked))}")
+    return code
+
+
+def _stop_on_signals(runner: Runner) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: runner.cancel())
+    if os.environ.get("WARPBED_STOP_AT_EOF") == "1":
+
+        def wait() -> None:
+            while os.read(sys.stdin.fileno(), 4096):  # unbuffered: a lock held at exit would abort the interpreter
+                pass
+            runner.cancel()
+
+        threading.Thread(target=wait, daemon=True).start()
+
+
+def _terminal() -> str | None:
+    if named := os.environ.get("WARPBED_TERMINAL"):
+        return named
+    return os.ttyname(sys.stderr.fileno()) if sys.stderr.isatty() and sys.stdout.isatty() else None

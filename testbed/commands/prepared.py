@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an experiment file and the options of a command mean together: runs, their ids, their results."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from testbed.errors import UsageError
+from testbed.experiments import Prepared, prepare
+from testbed.selection import select
+from testbed.spec.names import nearest
+from testbed.virtual.kernel import find
+
+HOSTS = {"virtual": "a User-Mode-Linux guest in virtual time on this machine"}
+
+
+def prepared(options: argparse.Namespace) -> Prepared:
+    if options.jobs < 0 or options.seed < 0:
+        raise UsageError("--jobs and --seed take numbers from 1 on (0: the default)")
+    prepared = prepare(options.experiment, options.seed or None)
+    host = options.host or prepared.experiment.host
+    if host not in HOSTS:
+        raise UsageError(f"host {host!r} is not built into this version; allowed: {', '.join(HOSTS)}")
+    if prepared.errors:
+        raise UsageError("\n".join(f"{options.experiment}: {f.rule}: {f.message}" for f in prepared.errors))
+    return prepared
+
+
+def selected(prepared: Prepared, options: argparse.Namespace) -> list[object]:
+    chosen = select(prepared.runs, options.only)
+    if not chosen:
+        raise UsageError(f"--only {options.only}: no run is left")
+    return list(chosen)
+
+
+def run_ids(prepared: Prepared) -> list[str]:
+    """Ids of all runs of the file as it is now, in the sweep's order."""
+    build = find(prepared.experiment.kernel).key
+    return list(dict.fromkeys(run.run_id("virtual", build) for run in prepared.runs))
+
+
+def results_of(options: argparse.Namespace) -> tuple[Path, list[str] | None]:
+    """Folder of an experiment's results, and the ids that count: those of the file as it is now where a file is
+    given, all that are there where a name is given (None)."""
+    path = Path(options.experiment)
+    if path.suffix in (".yml", ".yaml"):
+        prepared = prepare(path)
+        folder, names = options.results / prepared.experiment.name, run_ids(prepared)
+    else:
+        folder, names = options.results / options.experiment, None
+    if not folder.is_dir():
+        known = [entry.name for entry in options.results.glob("*") if entry.is_dir() and not entry.name.startswith(".")]
+        raise UsageError(f"{folder}: no results; {nearest(folder.name, known)}; ./warpbed run makes them")
+    return folder, names

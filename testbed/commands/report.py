@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed report`: write an experiment's report.html."""
+
+from __future__ import annotations
+
+import argparse
+
+from analysis.errors import AnalysisError
+from analysis.report import write_report
+from testbed.commands.arguments import results
+from testbed.commands.prepared import results_of
+from testbed.errors import WarpbedError
+
+NAME = "report"
+HELP = "write an experiment's report.html"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("experiment", help="experiment file or name")
+    results(command)
+
+
+def main(options: argparse.Namespace) -> int:
+    folder, names = results_of(options)
+    try:
+        print(f"report: {write_report(folder, names=names)}")
+    except AnalysisError as error:
+        raise WarpbedError(str(error)) from error
+    return 0
