@@ -87,10 +87,10 @@ def render(runs: Sequence[Run], style: Style) -> str:
         out.append(text)
     left_out = [name for name, _ in COLUMNS][keep - fixed :]
     if left_out:
-        out.append(_cut(f"not shown for width: {', '.join(left_out)} (--format json has all)", style.width))
+        out.append(cut(f"not shown for width: {', '.join(left_out)} (--format json has all)", style.width))
     for run in runs:
         for problem in problems(run):
-            out.append(_cut(f"{run.run}: {problem}", style.width))
+            out.append(cut(f"{run.run}: {problem}", style.width))
     return "\n".join(out) + "\n"
 
 
@@ -125,9 +125,9 @@ def as_csv(runs: Sequence[Run]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["experiment", "run", "seed", *(f"param.{name}" for name in names), "verdict", *scalars])
     for run in runs:
-        params = [_safe(show(run.params[name])) if name in run.params else "" for name in names]
+        params = [safe(show(run.params[name])) if name in run.params else "" for name in names]
         values = [run.metrics.get(name) for name in scalars]
-        writer.writerow([_safe(run.experiment), _safe(run.run), run.seed, *params, run.standing, *values])
+        writer.writerow([safe(run.experiment), safe(run.run), run.seed, *params, run.standing, *values])
     return out.getvalue()
 
 
@@ -152,29 +152,29 @@ def spread(value: float) -> str:
 def _parameters(run: Run, names: Sequence[str]) -> list[str]:
     params: Mapping[str, Any] = run.params
     if not run.params and names:
-        return [_clean(run.run), *("" for _ in names[1:]), ""]
-    return [*(_clean(show(params.get(name))) for name in names), "" if run.seed is None else str(run.seed)]
+        return [clean(run.run), *("" for _ in names[1:]), ""]
+    return [*(clean(show(params.get(name))) for name in names), "" if run.seed is None else str(run.seed)]
 
 
 def _line(row: Sequence[str], widths: Sequence[int], fixed: int) -> str:
     cells = []
     for index, width in enumerate(widths):
-        text = _cut(row[index], width)
+        text = cut(row[index], width)
         cells.append(text.ljust(width) if index < fixed else text.rjust(width))
     return "  ".join(cells).rstrip() if len(widths) <= fixed else "  ".join(cells)
 
 
-def _cut(text: str, width: int) -> str:
-    text = _clean(text)
+def cut(text: str, width: int) -> str:
+    text = clean(text)
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Without control characters: a title must not move the terminal's cursor."""
     return "".join(character if character.isprintable() else "�" for character in text)
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """A spreadsheet must not take a name for a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 

@@ -78,5 +78,18 @@ def _check_metrics(experiment: Experiment, document: Document) -> None:
             problem(("expectations", i), str(error))
         for name in set(expectation.where) - swept:
             problem(("expectations", i, "where"), f"{name!r} is not a parameter of the sweep; {nearest(name, swept)}")
+    for i, table in enumerate(experiment.published):
+        try:
+            unit = metrics.find(table.metric).unit
+        except AnalysisError as error:
+            problem(("published", i, "metric"), str(error))
+            continue
+        if table.unit is not None and table.unit != unit:
+            problem(("published", i, "unit"), f"{table.metric} is in {unit!r}, not {table.unit!r}; convert the values")
+        for j, row in enumerate(table.values):
+            for name in set(row.where) - swept:
+                problem(
+                    ("published", i, "values", j), f"{name!r} is not a parameter of the sweep; {nearest(name, swept)}"
+                )
     if problems:
         raise SpecError(problems)

@@ -17,10 +17,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import Problem, SpecError
+from testbed.spec.base import Scalar
 from testbed.spec.load import Document, Loc, validate
-from testbed.spec.model import Experiment, Scalar
+from testbed.spec.model import Experiment
 
-NOT_IN_HASH = {"title", "question", "source", "sweep", "repeats", "seeds", "metrics", "expectations", "host"}
+NOT_IN_HASH = {
+    "title",
+    "question",
+    "source",
+    "sweep",
+    "repeats",
+    "seeds",
+    "metrics",
+    "expectations",
+    "published",
+    "host",
+}
 """Parts of a file that change nothing in the packets of a run."""
 
 

@@ -2,5 +2,6 @@
 """One self-contained HTML file about an experiment: `python -m analysis.report RESULTS_DIR/EXPERIMENT`."""
 
 from analysis.report.build import build, write_report
+from analysis.report.page import Written
 
-__all__ = ["build", "write_report"]
+__all__ = ["Written", "build", "write_report"]

@@ -21,8 +21,8 @@ HERE = Path(__file__).parent
 SCRIPTS = ("dom", "scale", "chart", "selection", "export", "timeline", "distribution", "sweep", "main")
 
 
-def build(folder: Path, names: Sequence[str] | None = None) -> str:
-    """The report of results/<experiment> as HTML; `names` as for `results.load_experiment`."""
+def build(folder: Path, names: Sequence[str] | None = None, asked: page.Written | None = None) -> str:
+    """The report of results/<experiment> as HTML; `names` and `asked` as for `write_report`."""
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -33,7 +33,7 @@ def build(folder: Path, names: Sequence[str] | None = None) -> str:
     style = (HERE / "report.css").read_text(encoding="utf-8")
     parts = [(HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
-    view = page.view(folder, names)
+    view = page.view(folder, names, asked)
     return environment.get_template("template.html.j2").render(
         view=view,
         style=Markup(style),  # noqa: S704 (this package's own file)
@@ -44,13 +44,19 @@ def build(folder: Path, names: Sequence[str] | None = None) -> str:
     )
 
 
-def write_report(folder: Path, output: Path | None = None, names: Sequence[str] | None = None) -> Path:
+def write_report(
+    folder: Path,
+    output: Path | None = None,
+    names: Sequence[str] | None = None,
+    asked: page.Written | None = None,
+) -> Path:
     """Write the report of results/<experiment> and return its path; it appears by rename, whole or not at all.
 
     names: the runs of the experiment file's sweep in their order; by default all that the folder holds
+    asked: the experiment file as it is now, whose words and claims count; by default what the first run recorded
     """
     target = output or folder / "report.html"
-    html = build(folder, names)
+    html = build(folder, names, asked)
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     try:

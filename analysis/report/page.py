@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
+from pydantic import ValidationError
 
-from analysis import expectations
-from analysis.errors import ExpectationError
+from analysis import expectations, published
+from analysis.errors import AnalysisError, ExpectationError
 from analysis.metrics import REGISTRY, Metric
 from analysis.report import topology
 from analysis.report.data import TABLE_METRICS, duration_s_of, figure_data
@@ -47,6 +49,14 @@ class Drawing:
 
 
 @dataclass(frozen=True)
+class Written:
+    """The experiment file as it is now: its path for the commands to run again, and its content as plain data."""
+
+    file: str
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class View:
     title: str
     experiment: str
@@ -56,6 +66,9 @@ class View:
     standings: Mapping[str, int]
     claims: tuple[Claim, ...]
     outcomes: Mapping[str, int]
+    published: tuple[published.Row, ...]
+    published_problem: str
+    published_outcomes: Mapping[str, int]
     drawings: tuple[Drawing, ...]
     facts: tuple[tuple[str, str], ...]
     cells: tuple[Cell, ...]
@@ -82,22 +95,27 @@ class View:
         return tuple(REGISTRY.values())
 
 
-def view(folder: Path, names: Sequence[str] | None = None) -> View:
+def view(folder: Path, names: Sequence[str] | None = None, asked: Written | None = None) -> View:
     """The page of results/<experiment>; `names` as for `load_experiment`."""
     runs = load_experiment(folder, names)
     spec: Mapping[str, Any] = next((run.spec for run in runs if run.spec), {})
+    written = asked.spec if asked else spec
     experiment = next((run.experiment for run in runs if run.spec), folder.name)
-    claims = tuple(_claims(spec, runs))
+    claims = tuple(_claims(written, runs))
+    beside, beside_problem = _published(written, runs)
     groups = cells(runs)
     return View(
-        title=str(spec.get("title") or experiment),
+        title=str(written.get("title") or experiment),
         experiment=experiment,
-        question=str(spec.get("question") or spec.get("description") or ""),
+        question=str(written.get("question") or written.get("description") or ""),
         runs=runs,
         params=parameters(runs),
         standings={name: count for name in STANDINGS if (count := sum(run.standing == name for run in runs))},
         claims=claims,
         outcomes=_count(claim.outcome for claim in claims),
+        published=beside,
+        published_problem=beside_problem,
+        published_outcomes=_count(row.outcome for row in beside),
         drawings=_drawings(runs),
         facts=tuple(_facts(spec, runs)),
         cells=groups,
@@ -105,10 +123,18 @@ def view(folder: Path, names: Sequence[str] | None = None) -> View:
         environment=settings_of([run.environment for run in runs if run.environment]),
         earlier=earlier_attempts(folder) if names is None else (),
         repeated=sum(len(cell.runs) - len({run.seed for run in cell.runs}) for cell in groups),
-        commands=_commands(experiment),
+        commands=_commands(asked.file if asked else f"experiments/{experiment}.yml"),
         spec=json.dumps(spec, indent=2, ensure_ascii=False, default=str) if spec else "",
         data=figure_data(runs, groups),
     )
+
+
+def _published(spec: Mapping[str, Any], runs: Sequence[Run]) -> tuple[tuple[published.Row, ...], str]:
+    """The paper's numbers beside the measured ones, or what is wrong with them."""
+    try:
+        return published.compare(published.parse_all(spec.get("published")), runs), ""
+    except (ValidationError, AnalysisError, TypeError) as error:
+        return (), str(error)
 
 
 def _claims(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[Claim]:
@@ -199,9 +225,9 @@ def _facts(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[tuple[str, str]
     return facts
 
 
-def _commands(experiment: str) -> tuple[str, ...]:
-    file = f"experiments/{experiment}.yml"
-    return (f"./warpbed run {file}", f"./warpbed metrics {file} --format json", f"./warpbed report {file}")
+def _commands(file: str) -> tuple[str, ...]:
+    quoted = shlex.quote(file)
+    return (f"./warpbed run {quoted}", f"./warpbed compare {quoted}", f"./warpbed metrics {quoted} --format json")
 
 
 def _count(names: Any) -> dict[str, int]:

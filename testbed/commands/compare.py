@@ -1,45 +1,144 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./warpbed compare`: hold an experiment's expectations against what was measured."""
+"""`./warpbed compare`: hold what was measured against the experiment's expectations and the paper's numbers."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from analysis import published
 from analysis.expectations import check_all
-from analysis.results import Run as ResultRun
-from analysis.results import load_experiment
+from analysis.results import Run, load_experiment
+from analysis.table import number
 from testbed.commands.arguments import results
+from testbed.commands.output import add_format, render
 from testbed.commands.prepared import results_of
 from testbed.experiments import Prepared, prepare
 
 NAME = "compare"
-HELP = "hold an experiment's expectations against what was measured"
+HELP = "hold what was measured against the experiment's expectations and the paper's numbers"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("experiment", help="experiment file or name")
+    command.add_argument("experiment", type=Path, help="experiment file")
+    add_format(command)
     results(command)
 
 
 def main(options: argparse.Namespace) -> int:
-    """Expectations against measurements; 1 where one does not hold."""
+    """1 where an expectation does not hold, or a published value disagrees and the file does not say why."""
     folder, names = results_of(options)
-    return print_findings(load_experiment(folder, names), prepare(Path(options.experiment)))
+    asked = prepare(options.experiment)
+    runs = load_experiment(folder, names)
+    rows = published.compare(asked.experiment.published, runs)
+    claims = _expectations(runs, asked)
+    if options.format == "json":
+        print(json.dumps({"expectations": claims, "published": published.as_data(rows)}, indent=1, ensure_ascii=False))
+    elif options.format == "csv":
+        print(render(_all(claims, rows), "csv"), end="")
+    else:
+        print_findings(runs, asked)
+        print(render(_shown(rows), "table"), end="")
+    held = all(claim["outcome"] == "holds" for claim in claims)
+    return 0 if held and not published.failed(rows) else 1
 
 
-def print_findings(runs: Sequence[ResultRun], prepared: Prepared) -> int:
+def print_findings(runs: Sequence[Run], asked: Prepared) -> int:
     """Print what became of each expectation; 1 where one does not hold."""
     code = 0
-    claims = [e.model_dump(exclude_none=True) for e in prepared.experiment.expectations]
-    for finding in check_all(claims, runs):
-        claim = finding.expectation
-        where = ", ".join(f"{name}={value}" for name, value in claim.where.items())
-        print(
-            f"{finding.outcome}: {claim.metric} {claim.bound}{f' where {where}' if where else ''}"
-            f"{f' ({finding.reason})' if finding.reason else ''}{f' [{claim.source}]' if claim.source else ''}"
-        )
-        if finding.outcome != "holds":
+    for claim in _expectations(runs, asked):
+        where = ", ".join(f"{name}={value}" for name, value in claim["where"].items())
+        parts = [f"{claim['outcome']}: {claim['metric']} {claim['bound']}", f"where {where}" if where else ""]
+        parts += [f"({claim['reason']})" if claim["reason"] else "", f"[{claim['source']}]" if claim["source"] else ""]
+        print(" ".join(part for part in parts if part))
+        if claim["outcome"] != "holds":
             code = 1
     return code
+
+
+def print_published(runs: Sequence[Run], asked: Prepared) -> None:
+    """Print in one line how the paper's numbers fare, where the file has some."""
+    rows = published.compare(asked.experiment.published, runs)
+    if rows:
+        counts = [f"{sum(row.outcome == name for row in rows)} {name}" for name in published.OUTCOMES]
+        print(f"published values: {', '.join(counts)} (./warpbed compare shows them)")
+
+
+def _expectations(runs: Sequence[Run], asked: Prepared) -> list[dict[str, Any]]:
+    claims = [claim.model_dump(exclude_none=True) for claim in asked.experiment.expectations]
+    return [
+        {
+            "metric": finding.expectation.metric,
+            "where": dict(finding.expectation.where),
+            "bound": finding.expectation.bound,
+            "outcome": finding.outcome,
+            "reason": finding.reason,
+            "source": finding.expectation.source,
+            "values": dict(finding.values),
+        }
+        for finding in check_all(claims, runs)
+    ]
+
+
+def _shown(rows: Sequence[published.Row]) -> list[dict[str, Any]]:
+    return [
+        {
+            "source": row.source,
+            "metric": row.metric,
+            "unit": "" if row.unit == "1" else row.unit,
+            "where": row.place,
+            "published": number(row.published),
+            "measured": number(row.measured),
+            "95 % interval": _interval(row),
+            "runs": row.runs,
+            "outcome": row.outcome,
+            "reason": row.reason,
+        }
+        for row in rows
+    ]
+
+
+def _interval(row: published.Row) -> str:
+    return "" if row.interval is None else f"{number(row.interval.low)} … {number(row.interval.high)}"
+
+
+def _all(claims: Sequence[dict[str, Any]], rows: Sequence[published.Row]) -> list[dict[str, Any]]:
+    """Both kinds of claim in the columns of one table."""
+    found = [
+        {
+            "kind": "expectation",
+            "source": claim["source"],
+            "metric": claim["metric"],
+            "unit": "",
+            "where": claim["where"],
+            "asked": claim["bound"],
+            "measured": None,
+            "low": None,
+            "high": None,
+            "runs": len(claim["values"]),
+            "outcome": claim["outcome"],
+            "reason": claim["reason"],
+        }
+        for claim in claims
+    ]
+    for row in rows:
+        found.append(
+            {
+                "kind": "published",
+                "source": row.source,
+                "metric": row.metric,
+                "unit": row.unit,
+                "where": dict(row.where),
+                "asked": row.published,
+                "measured": row.measured,
+                "low": None if row.interval is None else row.interval.low,
+                "high": None if row.interval is None else row.interval.high,
+                "runs": row.runs,
+                "outcome": row.outcome,
+                "reason": row.reason,
+            }
+        )
+    return found

@@ -14,8 +14,8 @@ from analysis.report import write_report
 from analysis.results import load_experiment
 from analysis.table import Style, render
 from testbed.commands.arguments import selection
-from testbed.commands.compare import print_findings
-from testbed.commands.prepared import prepared, run_ids, selected
+from testbed.commands.compare import print_findings, print_published
+from testbed.commands.prepared import as_written, prepared, run_ids, selected
 from testbed.errors import WarpbedError
 from testbed.experiments import Prepared
 from testbed.progress import Progress
@@ -63,7 +63,8 @@ def _conclude(folder: Path, names: list[str], asked: Prepared) -> int:
     runs = load_experiment(folder, names)
     print(render(runs, Style.of_terminal()), end="")
     code = print_findings(runs, asked)
-    print(f"report: {write_report(folder, names=run_ids(asked))}")
+    print_published(runs, asked)
+    print(f"report: {write_report(folder, names=run_ids(asked), asked=as_written(asked))}")
     return code
 
 

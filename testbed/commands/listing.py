@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator
 
 from analysis import metrics as metric_registry
+from analysis.table import clean
 from testbed.cache import ROOT
+from testbed.commands.output import add_format, render
 from testbed.commands.prepared import HOSTS
 from testbed.spec.load import load
 from testbed.spec.names import algorithms, project_ccas
@@ -17,26 +20,55 @@ HELP = "list what there is"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("what", choices=["experiments", "algorithms", "topologies", "hosts", "metrics"])
+    command.add_argument("what", choices=list(KINDS))
+    add_format(command)
 
 
 def main(options: argparse.Namespace) -> int:
     """Print what there is, a line each."""
-    if options.what == "experiments":
-        for path in sorted((ROOT / "experiments").rglob("*.yml")):
-            print(f"{path.relative_to(ROOT)}: {load(path)[0].title}")
-    elif options.what == "algorithms":
-        own = project_ccas()
-        for name in algorithms():
-            print(f"{name}: {'module ' + str(own[name].relative_to(ROOT)) if name in own else 'the kernel’s own'}")
-    elif options.what == "topologies":
-        for name in registry.names():
-            words = (registry.load(name).__doc__ or "").strip().splitlines()[0]
-            print(f"{name}: {words} Parameters: {', '.join(registry.parameter_names(name))}")
-    elif options.what == "metrics":
-        for name, metric in sorted(metric_registry.REGISTRY.items()):
-            print(f"{name} [{metric.unit or '1'}]: {metric.description}")
+    found = list(KINDS[options.what]())
+    if options.format == "table":
+        for row in found:
+            head, *rest = (str(value) for value in row.values())
+            print(clean(f"{head}: {' '.join(rest)}"))
     else:
-        for name, words in HOSTS.items():
-            print(f"{name}: {words}")
+        print(render(found, options.format), end="")
     return 0
+
+
+def _experiments() -> Iterator[dict[str, str]]:
+    for path in sorted((ROOT / "experiments").rglob("*.yml")):
+        yield {"experiment": str(path.relative_to(ROOT)), "title": load(path)[0].title}
+
+
+def _algorithms() -> Iterator[dict[str, str]]:
+    own = project_ccas()
+    for name in algorithms():
+        place = f"module {own[name].relative_to(ROOT)}" if name in own else "the kernel’s own"
+        yield {"algorithm": name, "place": place}
+
+
+def _topologies() -> Iterator[dict[str, str]]:
+    for name in registry.names():
+        words = (registry.load(name).__doc__ or "").strip().splitlines()[0]
+        parameters = f"Parameters: {', '.join(registry.parameter_names(name))}"
+        yield {"topology": name, "description": words, "parameters": parameters}
+
+
+def _hosts() -> Iterator[dict[str, str]]:
+    for name, words in HOSTS.items():
+        yield {"host": name, "description": words}
+
+
+def _metrics() -> Iterator[dict[str, str]]:
+    for name, metric in sorted(metric_registry.REGISTRY.items()):
+        yield {"metric": f"{name} [{metric.unit or '1'}]", "definition": metric.description}
+
+
+KINDS: dict[str, Callable[[], Iterator[dict[str, str]]]] = {
+    "experiments": _experiments,
+    "algorithms": _algorithms,
+    "topologies": _topologies,
+    "hosts": _hosts,
+    "metrics": _metrics,
+}

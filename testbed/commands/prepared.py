@@ -6,6 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from analysis.report import Written
+from testbed.cache import ROOT
 from testbed.errors import UsageError
 from testbed.experiments import Prepared, prepare
 from testbed.selection import select
@@ -38,6 +40,13 @@ def run_ids(prepared: Prepared) -> list[str]:
     """Ids of all runs of the file as it is now, in the sweep's order."""
     build = find(prepared.experiment.kernel).key
     return list(dict.fromkeys(run.run_id("virtual", build) for run in prepared.runs))
+
+
+def as_written(prepared: Prepared) -> Written:
+    """The experiment file as it is now: its claims may be newer than the runs."""
+    path = Path(prepared.document.file)
+    file = path.resolve().relative_to(ROOT) if path.resolve().is_relative_to(ROOT) else path
+    return Written(str(file), prepared.experiment.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
 def results_of(options: argparse.Namespace) -> tuple[Path, list[str] | None]:

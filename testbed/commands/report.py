@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from analysis.errors import AnalysisError
 from analysis.report import write_report
 from testbed.commands.arguments import results
-from testbed.commands.prepared import results_of
+from testbed.commands.prepared import as_written, results_of
 from testbed.errors import WarpbedError
+from testbed.experiments import prepare
 
 NAME = "report"
 HELP = "write an experiment's report.html"
@@ -22,8 +24,10 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     folder, names = results_of(options)
+    path = Path(options.experiment)
+    asked = as_written(prepare(path)) if names is not None else None
     try:
-        print(f"report: {write_report(folder, names=names)}")
+        print(f"report: {write_report(folder, names=names, asked=asked)}")
     except AnalysisError as error:
         raise WarpbedError(str(error)) from error
     return 0

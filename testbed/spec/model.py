@@ -5,36 +5,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from testbed import quantities
+from testbed.spec.base import Model, Name, NodeName, ParamName, Scalar, Size, SysctlName, SysctlValue, Time
 from testbed.spec.names import algorithms, nearest
+from testbed.spec.published import Published
 
 FORMAT = 1
 
-Scalar = str | int | float | bool
 HostKind = Literal["virtual", "local", "vm", "lab"]
-
-
-def _quantity(parse: Any) -> AfterValidator:
-    def check(text: str) -> str:
-        parse(text)
-        return text
-
-    return AfterValidator(check)
-
-
-Time = Annotated[str, _quantity(quantities.delay_ns)]
-Size = Annotated[str, _quantity(quantities.size_bytes)]
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
-NodeName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,8}$")]
-SysctlName = Annotated[str, Field(pattern=r"^net(\.[A-Za-z0-9_/-]+)+$")]
-SysctlValue = Annotated[str | int, Field(union_mode="left_to_right")]
-ParamName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-
-
-class Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Topology(Model):
@@ -190,6 +170,7 @@ class Experiment(Model):
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
     metrics: list[str] = []
     expectations: list[Expectation] = []
+    published: list[Published] = []
 
     @model_validator(mode="after")
     def _times(self) -> Experiment:

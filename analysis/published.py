@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A paper's numbers beside the measured ones: agrees, disagrees, or not comparable and why.
+
+A value agrees when the mean over the seeds lies within the tolerance, or when the mean's 95 % interval reaches into
+it. An order agrees when no two means stand the other way round; two whose intervals overlap decide nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from analysis.metrics import find
+from analysis.results import Run, parameters, show
+from analysis.statistics import Estimate, Interval, cells
+from testbed.spec.published import Published, PublishedValue
+
+Outcome = Literal["agrees", "disagrees", "not comparable"]
+OUTCOMES: tuple[Outcome, ...] = ("agrees", "disagrees", "not comparable")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published value.
+
+    measured: mean over the runs that count, None without any; interval: its 95 % interval (Student's t), None for one
+    run; runs: how many; known: the file explains the disagreement
+    """
+
+    source: str
+    metric: str
+    unit: str
+    where: Mapping[str, Any]
+    published: float | None
+    measured: float | None
+    interval: Interval | None
+    runs: int
+    outcome: Outcome
+    reason: str
+    known: bool = False
+
+    @property
+    def place(self) -> str:
+        return ", ".join(f"{name} = {show(value)}" for name, value in self.where.items()) or "all runs"
+
+
+def compare(claims: Sequence[Published], runs: Sequence[Run]) -> tuple[Row, ...]:
+    """All rows of an experiment's published tables, in the file's order."""
+    return tuple(row for claim in claims for row in _table(claim, runs))
+
+
+def parse_all(data: Any) -> list[Published]:
+    """The published tables of a recorded specification; raises pydantic's ValidationError."""
+    return [Published.model_validate(row) for row in data or ()]
+
+
+def failed(rows: Sequence[Row]) -> bool:
+    """Whether something disagrees that the file does not explain."""
+    return any(row.outcome == "disagrees" and not row.known for row in rows)
+
+
+def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows as JSON holds them."""
+    return [
+        {
+            "source": row.source,
+            "metric": row.metric,
+            "unit": row.unit,
+            "where": dict(row.where),
+            "published": row.published,
+            "measured": row.measured,
+            "interval": None if row.interval is None else [row.interval.low, row.interval.high],
+            "runs": row.runs,
+            "outcome": row.outcome,
+            "known": row.known,
+            "reason": row.reason,
+        }
+        for row in rows
+    ]
+
+
+def _table(claim: Published, runs: Sequence[Run]) -> list[Row]:
+    rows = [_row(claim, value, runs) for value in claim.values]
+    if claim.order:
+        rows = _ordered(rows, claim.tolerance is not None)
+    if claim.differs:
+        rows = [
+            replace(row, known=True, reason="; ".join(part for part in (row.reason, f"known: {claim.differs}") if part))
+            if row.outcome == "disagrees"
+            else row
+            for row in rows
+        ]
+    return rows
+
+
+def _row(claim: Published, value: PublishedValue, runs: Sequence[Run]) -> Row:
+    found, problem = _measured(claim.metric, value.where, runs)
+    outcome: Outcome = "not comparable"
+    if claim.not_comparable:
+        reason = claim.not_comparable
+    elif value.value is None:
+        reason = "the number is lost in the paper's copy"
+    elif found is None:
+        reason = problem
+    else:
+        outcome, reason = _judged(claim, value.value, found)
+    return Row(
+        source=claim.source,
+        metric=claim.metric,
+        unit=find(claim.metric).unit,
+        where=value.where,
+        published=value.value,
+        measured=None if found is None else found.mean,
+        interval=None if found is None else found.t_interval,
+        runs=0 if found is None else found.n,
+        outcome=outcome,
+        reason=reason,
+    )
+
+
+def _judged(claim: Published, published: float, found: Estimate) -> tuple[Outcome, str]:
+    allowed = claim.allowed(published)
+    if allowed is None:
+        return "agrees", ""  # the order decides
+    low, high = published - allowed, published + allowed
+    if low <= found.mean <= high:
+        return "agrees", ""
+    apart = f"{abs(found.mean - published) / abs(published):.0%}" if published else f"{abs(found.mean):.3g}"
+    words = f"{apart} {'above' if found.mean > published else 'below'} the published value"
+    interval = found.t_interval
+    if interval is not None and interval.low <= high and interval.high >= low:
+        return "agrees", f"{words}; its interval reaches the tolerance"
+    return "disagrees", words
+
+
+def _measured(metric: str, where: Mapping[str, Any], runs: Sequence[Run]) -> tuple[Estimate | None, str]:
+    known = parameters(runs)
+    strange = [name for name in where if name not in known]
+    if strange:
+        return None, f"no run has a parameter {', '.join(strange)}"
+    meant = [
+        cell for cell in cells(runs) if all(show(cell.params.get(name)) == show(value) for name, value in where.items())
+    ]
+    if not meant:
+        return None, "not measured: no run has these parameters"
+    if len(meant) > 1:
+        open_names = [name for name in known if len({show(cell.params.get(name)) for cell in meant}) > 1]
+        return None, f"{len(meant)} combinations match; `where` has to name {', '.join(open_names)}"
+    found = meant[0].estimate(metric)
+    if found is None:
+        counted = len(meant[0].counted)
+        return None, f"{metric} is unknown in the runs" if counted else "no run of these is complete and valid"
+    return found, ""
+
+
+def _ordered(rows: Sequence[Row], judged: bool) -> list[Row]:
+    """Rows with what the order says: contradicted by which others, or undecided."""
+    against: dict[int, list[str]] = {}
+    undecided: dict[int, list[str]] = {}
+    usable = [i for i, row in enumerate(rows) if row.published is not None and row.measured is not None]
+    for i, j in itertools.combinations(usable, 2):
+        a, b = rows[i], rows[j]
+        assert a.published is not None and b.published is not None and a.measured is not None and b.measured is not None
+        if a.published == b.published or (a.published > b.published) == (a.measured > b.measured):
+            continue
+        found = undecided if _overlap(a, b) else against
+        found.setdefault(i, []).append(b.place)
+        found.setdefault(j, []).append(a.place)
+    result = []
+    for i, before in enumerate(rows):
+        row = before
+        if i in against:
+            words = f"the other way round with {_few(against[i])}"
+            row = replace(row, outcome="disagrees", reason="; ".join(part for part in (row.reason, words) if part))
+        elif i in undecided and not (judged and row.outcome == "disagrees"):
+            words = f"the intervals do not decide the order with {_few(undecided[i])}"
+            row = replace(row, outcome="not comparable", reason=words)
+        result.append(row)
+    return result
+
+
+def _overlap(a: Row, b: Row) -> bool:
+    if a.interval is None or b.interval is None:
+        return False
+    return a.interval.low <= b.interval.high and b.interval.low <= a.interval.high
+
+
+def _few(names: Sequence[str]) -> str:
+    return "; ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

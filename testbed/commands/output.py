@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of a command's answer as a table for a terminal, as JSON, or as CSV."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis.results import show
+from analysis.table import Style, clean, cut, safe
+
+FORMATS = ("table", "json", "csv")
+COLOURS = {
+    "agrees": "32", "holds": "32", "disagrees": "31", "does not hold": "31", "not comparable": "33",
+    "error": "31", "warning": "33",
+}  # fmt: skip
+"""Of words that judge; the words stand there as well, so nothing depends on the colour."""
+
+
+def add_format(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--format", choices=FORMATS, default="table", help="how to print (default: table)")
+
+
+def render(rows: Sequence[Mapping[str, Any]], kind: str, style: Style | None = None) -> str:
+    """All rows with the keys of the first one as columns; empty for no rows, but `[]` in JSON."""
+    if kind == "json":
+        return json.dumps(list(rows), indent=1, ensure_ascii=False) + "\n"
+    if not rows:
+        return ""
+    if kind == "csv":
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(rows[0])
+        writer.writerows(
+            [safe(_text(value)) if isinstance(value, str | Mapping) else value for value in row.values()]
+            for row in rows
+        )
+        return out.getvalue()
+    return _table(rows, style or Style.of_terminal())
+
+
+def _table(rows: Sequence[Mapping[str, Any]], style: Style) -> str:
+    header = list(rows[0])
+    lines = [[clean(_text(row[name])) for name in header] for row in rows]
+    numeric = [all(_is_number(row[name]) for row in rows) for name in header]
+    widths = [max(len(header[i]), *(len(line[i]) for line in lines)) for i in range(len(header))]
+    while sum(widths) + 2 * (len(widths) - 1) > style.width and max(widths) > 8:
+        widths[max(range(len(widths)), key=lambda i: widths[i])] -= 1
+    text = []
+    for line in [header, *lines]:
+        cells = [cut(cell, width) for cell, width in zip(line, widths, strict=True)]
+        padded = [
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(cells, widths, numeric, strict=True)
+        ]
+        if style.colour and line is not header:
+            padded = [
+                f"\033[{COLOURS[cell]}m{full}\033[0m" if cell in COLOURS else full
+                for cell, full in zip(line, padded, strict=True)
+            ]
+        text.append("  ".join(padded).rstrip())
+    return "\n".join(text) + "\n"
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={show(part)}" for name, part in value.items())
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return ", ".join(show(part) for part in value) if isinstance(value, list | tuple) else show(value)
