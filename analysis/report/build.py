@@ -15,14 +15,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from analysis.report import page
+from analysis.report.static import write_figures
 
 HERE = Path(__file__).parent
 # In the order in which they are joined; each is one part of the page's behaviour.
-SCRIPTS = ("dom", "scale", "chart", "selection", "export", "timeline", "distribution", "sweep", "main")
+SCRIPTS = ("dom", "scale", "chart", "selection", "export", "timeline", "distribution", "sweep", "shares", "main")
 
 
 def build(folder: Path, names: Sequence[str] | None = None, asked: page.Written | None = None) -> str:
     """The report of results/<experiment> as HTML; `names` and `asked` as for `write_report`."""
+    return _render(page.view(folder, names, asked), [])
+
+
+def _render(view: page.View, figures: Sequence[str]) -> str:
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -33,9 +38,9 @@ def build(folder: Path, names: Sequence[str] | None = None, asked: page.Written 
     style = (HERE / "report.css").read_text(encoding="utf-8")
     parts = [(HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
-    view = page.view(folder, names, asked)
     return environment.get_template("template.html.j2").render(
         view=view,
+        figures=figures,
         style=Markup(style),  # noqa: S704 (this package's own file)
         script=Markup(script),  # noqa: S704 (this package's own files)
         data=Markup(embed(view.data)),  # noqa: S704 (embed escapes what could end the element)
@@ -49,14 +54,19 @@ def write_report(
     output: Path | None = None,
     names: Sequence[str] | None = None,
     asked: page.Written | None = None,
+    *,
+    figures: bool = False,
 ) -> Path:
     """Write the report of results/<experiment> and return its path; it appears by rename, whole or not at all.
 
     names: the runs of the experiment file's sweep in their order; by default all that the folder holds
     asked: the experiment file as it is now, whose words and claims count; by default what the first run recorded
+    figures: also draw the figures into figures/ beside the report, as SVG and PDF
     """
     target = output or folder / "report.html"
-    html = build(folder, names, asked)
+    view = page.view(folder, names, asked)
+    drawn = write_figures(view.data, target.parent / "figures") if figures else []
+    html = _render(view, [str(file.relative_to(target.parent)) for file in drawn])
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     try:

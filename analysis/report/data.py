@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.errors import AnalysisError
 from analysis.metrics import REGISTRY
-from analysis.report import series
+from analysis.report import flows, series
 from analysis.results import Run, parameters, quantity, show
 from analysis.statistics import Cell, is_number
 
@@ -24,6 +24,15 @@ TABLE_METRICS = (
 )
 
 
+DISTRIBUTION_OF_RTT = {
+    "name": series.RTT_CDF,
+    "title": "Distribution of the round-trip time",
+    "label": "Round-trip time, ms",
+    "about": "Share of samples at or below a round-trip time.",
+    "share": "Share of samples",
+}
+
+
 def duration_s_of(runs: Sequence[Run]) -> float:
     """The longest of the runs: all figures share one time axis."""
     found = [run.timing.get("virtual_s") or quantity(run.spec.get("duration")) for run in runs]
@@ -33,8 +42,8 @@ def duration_s_of(runs: Sequence[Run]) -> float:
 def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
     """What the script draws."""
     drawn = [run for run in runs if run.complete]
-    flows = sum(max(1, len(run.metrics.get("flows") or ())) for run in drawn)
-    buckets, duration_s = series.buckets_for(flows), duration_s_of(runs)
+    lines = sum(max(1, len(run.metrics.get("flows") or ())) for run in drawn)
+    buckets, duration_s = series.buckets_for(lines), duration_s_of(runs)
     names = parameters(runs)
     shared = any(len(run.metrics.get("flows") or ()) > 1 for run in drawn)
     texts = {show(value): None for run in runs for value in run.params.values()}
@@ -51,7 +60,7 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
         if duration_s > 0:
             try:
                 entry["series"] = series.run_series(run, buckets, duration_s)
-                entry["distributions"] = series.run_distributions(run)
+                entry["distributions"] = [*series.run_distributions(run), *flows.flow_distributions(run)]
             except AnalysisError as error:
                 entry["problem"] = str(error)
         entries.append(entry)
@@ -71,6 +80,8 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
              "about": figure.about, "second": figure.second_label}
             for figure in series.FIGURES if figure.name != series.JAIN or shared
         ],
+        "distributions": [DISTRIBUTION_OF_RTT, *({"name": one.name, "title": one.title, "label": one.label, "about": "", "share": "Share of flows"} for one in flows.SPREADS)],
+        "shares": flows.shares(found),
         "quantiles": [round(float(value), 4) for value in series.QUANTILES],
         "runs": entries,
         "metrics": [

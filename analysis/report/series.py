@@ -23,6 +23,7 @@ from analysis.results import Run
 VALUE_BUDGET = 800_000
 FEWEST_BUCKETS, MOST_BUCKETS = 120, 1200
 JAIN = "jain"
+RTT_CDF = "rtt-cdf"
 QUANTILES = np.linspace(0.0, 1.0, 201)
 
 
@@ -112,13 +113,19 @@ def _fairness(folder: Path, buckets: int, duration_s: float) -> dict[str, Any] |
 
 
 def run_distributions(run: Run) -> list[dict[str, Any]]:
-    """Quantiles of each flow's round-trip time, for the cumulative distribution: {flow, x}."""
+    """Quantiles of each flow's round-trip time, for the cumulative distribution: {figure, flow, x}."""
     samples = records.collect(run.path / "records" / "acks.parquet", ("flow",), ("rtt_us",))
     found = []
     for (flow,), columns in samples.items():
         rtt_ms = columns["rtt_us"][np.isfinite(columns["rtt_us"])] / 1e3
         if rtt_ms.size:
-            found.append({"flow": flow, "x": [_short(float(value)) for value in np.quantile(rtt_ms, QUANTILES)]})
+            found.append(
+                {
+                    "figure": RTT_CDF,
+                    "flow": flow,
+                    "x": [_short(float(value)) for value in np.quantile(rtt_ms, QUANTILES)],
+                }
+            )
     return found
 
 

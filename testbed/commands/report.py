@@ -14,11 +14,12 @@ from testbed.errors import WarpbedError
 from testbed.experiments import prepare
 
 NAME = "report"
-HELP = "write an experiment's report.html"
+HELP = "write an experiment's report.html, and its figures as SVG and PDF"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", help="experiment file or name")
+    command.add_argument("--no-figures", action="store_true", help="only the HTML file, no SVG and PDF files beside it")
     results(command)
 
 
@@ -27,7 +28,7 @@ def main(options: argparse.Namespace) -> int:
     path = Path(options.experiment)
     asked = as_written(prepare(path)) if names is not None else None
     try:
-        print(f"report: {write_report(folder, names=names, asked=asked)}")
+        print(f"report: {write_report(folder, names=names, asked=asked, figures=not options.no_figures)}")
     except AnalysisError as error:
         raise WarpbedError(str(error)) from error
     return 0

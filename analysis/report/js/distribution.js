@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cumulative distribution of the round-trip time, for the runs that the figures against time show.
+// Cumulative distributions (round-trip times, goodputs, completion times) for the runs that the figures against time show.
 
-function distribution(data, items, target) {
-  const one = figure("fig-rtt-cdf", "Distribution of the round-trip time", "Share of samples at or below a round-trip time.", false);
+function distribution(data, kind, items, target) {
+  const one = figure(`fig-${kind.name}`, kind.title, kind.about, false);
   target.append(one.box);
   return ({ shown, style, entriesOf, groups, panels }) => {
     const mine = items.filter(shown);
@@ -17,8 +17,8 @@ function distribution(data, items, target) {
       const y = linear(0, 1, height - MARGIN.bottom, MARGIN.top);
       const name = group === null ? "" : `${panels} ${group}`;
       const { root, plot } = frame({
-        width, height, x, y, title: name, xLabel: "Round-trip time, ms", yLabel: "Share of samples",
-        xTicks: numbered(range[0], range[1], width / 80), yTicks: numbered(0, 1, 5), label: `Cumulative distribution of the round-trip time in milliseconds ${name}`,
+        width, height, x, y, title: name, xLabel: kind.label, yLabel: kind.share,
+        xTicks: numbered(range[0], range[1], width / 80), yTicks: numbered(0, 1, 5), label: `${kind.title}: ${kind.label} ${name}`,
       });
       inside.forEach((item, index) => {
         const { colour, shape } = style(item);

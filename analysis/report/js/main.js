@@ -7,7 +7,9 @@ function itemsOf(key) {
   return data.runs.flatMap((run) => run[key].map((entry) => {
     const ccas = Object.values(run.ccas);
     const own = {};
-    if (entry.flow !== null) {
+    if (entry.algorithm) {
+      own.algorithm = entry.algorithm;
+    } else if (entry.flow !== null) {
       own.flow = entry.flow;
       if (run.ccas[entry.flow] !== undefined) own.algorithm = run.ccas[entry.flow];
     } else if (ccas.length && ccas.every((cca) => cca === ccas[0])) {
@@ -19,12 +21,17 @@ function itemsOf(key) {
 
 if (data.runs.length) {
   redraws.push(sweep(data, document.getElementById("sweep-controls"), document.getElementById("sweep-figure")));
+  if (data.shares.length) redraws.push(sharesFigure(data, document.getElementById("shares-figure")));
   const series = itemsOf("series");
   const controls = document.getElementById("time-controls");
   const target = document.getElementById("time-figures");
   for (const run of data.runs) if (run.problem) target.append(html("p", { class: "notice" }, `${run.run}: ${run.problem}`));
   if (series.length) {
-    const drawDistribution = distribution(data, itemsOf("distributions"), document.getElementById("distribution-figure"));
+    const spread = itemsOf("distributions");
+    const place = document.getElementById("distribution-figure");
+    const drawn = data.distributions.map((kind) => [kind, spread.filter((item) => item.figure === kind.name)])
+      .filter(([, items]) => items.length).map(([kind, items]) => distribution(data, kind, items, place));
+    const drawDistribution = (shown) => { for (const draw of drawn) draw(shown); };
     redraws.push(timeline(data, series, controls, target, drawDistribution));
   } else {
     target.append(html("p", { class: "empty" }, "The complete runs hold no records to draw."));
