@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from analysis.report import write_report
+from analysis.report import Written, write_report
 from tests.make_results import Case, make_results
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the Python package playwright is not installed")
@@ -81,13 +82,34 @@ def many_flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def with_paper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two algorithms on one path, with published values of which one agrees, one does not and one is lost."""
+    cases = [Case("reno", 50, seed, flows=4) for seed in (1, 2)]
+    folder = make_results(tmp_path_factory.mktemp("results"), cases, experiment="shares", duration_s=6.0)
+    for file in folder.glob("*/run.json"):
+        run = json.loads(file.read_text())
+        for row in run["metrics"]["flows"][:2]:
+            row["cca"] = "medley"
+        file.write_text(json.dumps(run))
+    values = [{"value": 0.9}, {"value": 0.1}, {"value": None}]
+    claim = {"source": "Ho 2008 Table 5.1", "metric": "utilization", "tolerance": "15%", "values": values}
+    return write_report(folder, asked=Written("experiments/shares.yml", {"published": [claim]}))
+
+
+@pytest.fixture(scope="module")
 def without_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cases = [Case("reno", 50, 1, kind="failed"), Case("reno", 50, 2, kind="cut-off")]
     return write_report(make_results(tmp_path_factory.mktemp("results"), cases, duration_s=2.0))
 
 
+def keep_screenshot(page: Any, name: str) -> None:
+    """Leave a picture of the whole page where CI collects its artefacts."""
+    if folder := os.environ.get("WARPBED_ARTIFACTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-@pytest.mark.parametrize("name", ["quickstart", "many_flows", "without_runs"])
+@pytest.mark.parametrize("name", ["quickstart", "many_flows", "with_paper", "without_runs"])
 def test_it_opens_without_errors_and_fits_the_width(
     opened: Any, request: pytest.FixtureRequest, name: str, width: int, scheme: str
 ) -> None:
@@ -95,6 +117,7 @@ def test_it_opens_without_errors_and_fits_the_width(
     assert shown.problems == []
     assert [url for url in shown.requests if not url.startswith("file:")] == []
     assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
+    keep_screenshot(shown.page, f"report-{name}-{width}-{scheme}")
     dark = "rgb(18, 22, 27)"
     assert (shown.page.evaluate("getComputedStyle(document.body).backgroundColor") == dark) is (scheme == "dark")
 
@@ -112,6 +135,16 @@ def test_every_figure_has_lines_axes_units_and_a_legend(opened: Any, quickstart:
     assert page.locator("svg.topology").count() == 1
     for path in page.locator("#fig-cwnd .panel svg g path").all():
         assert "NaN" not in (path.get_attribute("d") or "")
+
+
+def test_algorithms_that_share_a_path_have_bars_and_the_paper_has_a_table(opened: Any, with_paper: Path) -> None:
+    page = opened(with_paper).page
+    assert page.locator("#fig-shares .panel svg rect[height]").count() >= 2
+    assert page.locator("#fig-shares .legend li").all_text_contents() == ["medley", "reno"]
+    assert page.locator("#fig-goodput-cdf").count() == 0  # two flows of each are no distribution
+    rows = page.get_by_role("region", name="Published and measured values").locator("tbody tr")
+    assert rows.count() == 3
+    assert [row.locator(".badge").text_content() for row in rows.all()] == ["agrees", "disagrees", "not comparable"]
 
 
 def test_runs_can_be_chosen_coloured_and_split(opened: Any, quickstart: Path) -> None:
@@ -225,7 +258,8 @@ def test_hostile_names_do_nothing(opened: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "scheme"), [("quickstart", "light"), ("quickstart", "dark"), ("without_runs", "light")]
+    ("name", "scheme"),
+    [("quickstart", "light"), ("quickstart", "dark"), ("with_paper", "light"), ("without_runs", "light")],
 )
 def test_axe_finds_nothing_serious(opened: Any, request: pytest.FixtureRequest, name: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
