@@ -18,6 +18,7 @@ from testbed.commands import (
     execute,
     listing,
     metrics,
+    new_algorithm,
     report,
     run,
     schema,
@@ -25,7 +26,7 @@ from testbed.commands import (
 )
 from testbed.errors import WarpbedError
 
-COMMANDS = (run, execute, check, listing, collect, metrics, report, compare, build_kernels, schema, test)
+COMMANDS = (run, execute, check, listing, collect, metrics, report, compare, build_kernels, new_algorithm, schema, test)
 
 
 class _Parser(argparse.ArgumentParser):

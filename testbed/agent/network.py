@@ -11,6 +11,7 @@ import time
 from mininet.net import Mininet
 
 from testbed.agent.errors import RunError
+from testbed.agent.kernel_log import KernelLog
 from testbed.agent.namespaces import entered, write_sysctls
 from testbed.agent.plan import PROBE_BYTES, HostSettings, Plan
 from topologies.mininet_build import BuildError, NetworkTopo, WireLink, batch
@@ -112,8 +113,9 @@ def load_module(path: str, params: dict[str, str]) -> None:
 
     Raises RunError with the program's and the kernel's words.
     """
-    done = subprocess.run(
-        ["insmod", path, *(f"{key}={value}" for key, value in params.items())], capture_output=True, text=True
-    )
-    if done.returncode:
-        raise RunError("module", path.rsplit("/", 1)[-1], done.stderr.strip() or f"insmod exit code {done.returncode}")
+    command = ["insmod", path, *(f"{key}={value}" for key, value in params.items())]
+    with KernelLog() as log:
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            words = [done.stderr.strip() or f"insmod exit code {done.returncode}", log.words()]
+            raise RunError("module", path.rsplit("/", 1)[-1], "\n".join(filter(None, words)))

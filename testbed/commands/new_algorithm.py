@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed new-algorithm NAME`: a user's own algorithm, from the templates of kernels/template."""
+
+from __future__ import annotations
+
+import argparse
+
+from testbed.cache import ROOT
+from testbed.new_algorithm import new_algorithm
+
+NAME = "new-algorithm"
+HELP = "make module, specification, test and experiment of your own algorithm"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("name", help="its name: a-z, 0-9 and _, at most 15 characters")
+
+
+def main(options: argparse.Namespace) -> int:
+    for file in new_algorithm(options.name, ROOT):
+        print(file.relative_to(ROOT))
+    print(f"next: ./warpbed run experiments/{options.name}.yml; ./warpbed test tests/test_spec_{options.name}.py")
+    return 0

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's own algorithm, from the templates of kernels/template: `./warpbed new-algorithm NAME`.
+
+Module, specification, test and comparison experiment work as they are made: Reno with a choice of increase and
+decrease, to be rewritten.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from pathlib import Path
+
+from testbed.errors import UsageError, WarpbedError
+from testbed.spec.names import IN_TREE_CCAS
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,14}")
+"""What TCP_CONGESTION takes (TCP_CA_NAME_MAX is 16 with the closing zero) and Python and C take as an identifier."""
+C_KEYWORD = re.compile(
+    "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|register|"
+    "restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while|asm|typeof|bool|"
+    "true|false"
+)
+OF_THE_KERNEL = frozenset(
+    {"tcp", "inet", "sock", "sk", "cc", "param", "module", "diag", "metrics", "probe", "bpf", "tso"}
+)
+"""Prefixes or modules that the kernel or this project's headers use already."""
+
+
+def targets(name: str) -> dict[str, str]:
+    """Template below kernels/template → the file that it becomes, below the checkout."""
+    return {
+        "module.c.in": f"kernels/modules/tcp_{name}.c",
+        "spec.py.in": f"kernels/spec/{name}.py",
+        "test.py.in": f"tests/test_spec_{name}.py",
+        "experiment.yml.in": f"experiments/{name}.yml",
+    }
+
+
+def check_name(name: str, root: Path) -> None:
+    """Raise UsageError, with what is allowed, for a name that cannot become an algorithm's."""
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"algorithm {name!r}: a name has 1 to 15 of a-z, 0-9 and _, and begins with a letter (it becomes the kernel's)"
+        )
+    if name in IN_TREE_CCAS:
+        raise UsageError(f"algorithm {name!r}: the kernel has one of this name; choose another, e.g. my_{name[:12]}")
+    if C_KEYWORD.fullmatch(name) or keyword.iskeyword(name) or name in OF_THE_KERNEL:
+        raise UsageError(f"algorithm {name!r}: the word is taken in C, in Python or in the kernel; choose another")
+    there = [file for file in targets(name).values() if (root / file).exists()]
+    if there:
+        raise UsageError(f"algorithm {name!r}: {', '.join(there)} exists; choose another name, nothing was written")
+
+
+def fill(text: str, name: str) -> str:
+    """A template with its names filled in."""
+    python_class = "".join(part.capitalize() for part in name.split("_"))
+    return text.replace("@NAME@", name).replace("@CLASS@", python_class)
+
+
+def new_algorithm(name: str, root: Path) -> list[Path]:
+    """Write the four files below `root`; returns them. All or none are there afterwards."""
+    check_name(name, root)
+    written: list[Path] = []
+    try:
+        for template, target in targets(name).items():
+            text = fill((root / "kernels/template" / template).read_text(), name)
+            file = root / target
+            with file.open("x") as out:
+                written.append(file)
+                out.write(text)
+    except OSError as error:
+        for file in written:
+            file.unlink(missing_ok=True)
+        raise WarpbedError(f"{error.filename}: {error.strerror}; nothing was kept of algorithm {name!r}") from error
+    return written
