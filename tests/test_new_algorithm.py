@@ -116,21 +116,12 @@ def test_a_module_that_does_not_register_shows_the_kernel_s_words(broken: Checko
     replaced(broken, f'.name\t\t= "{NAME}"', '.name\t\t= "cubic"')
     words = broken.run(code=1)
     assert f"module tcp_{NAME}.ko" in words
-    assert "File exists" in words and "cubic already registered" in words
+    assert "could not insert module" in words and "cubic already registered" in words
 
 
 def test_a_module_that_registers_under_another_name_is_missed(broken: Checkout) -> None:
     replaced(broken, f'.name\t\t= "{NAME}"', '.name\t\t= "other"')
     assert f"the kernel has no {NAME}" in broken.run(code=1)
-
-
-def test_a_module_that_oopses_shows_the_kernel_s_words(broken: Checkout) -> None:
-    replaced(
-        broken, "ca->credit = 0;\n\ttrace_cc_hook(sk, CC_LOSS", "*(volatile u32 *)8 = 0;\n\ttrace_cc_hook(sk, CC_LOSS"
-    )
-    words = broken.run(code=1)
-    assert "kernel guest: " in words
-    assert "Kernel panic" in words and "addr 0x8" in words
 
 
 @pytest.mark.parametrize(
