@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from analysis import realtime
 from testbed.agent.plan import PROBE_BYTES, Plan
 from topologies.model import FRAME_HEADER_BYTES, Direction, Interface, address_plan, idle_rtt_ns
 from topologies.tc import MTU_BYTES
@@ -59,7 +60,7 @@ def _idle_rtt(e: Evidence) -> Iterator[Reason]:
     for pair, measured in e.facts["idle_rtt"].items():
         source, destination = pair.split()
         asked = idle_rtt_ns(e.plan.network, source, destination, PROBE_BYTES)
-        if abs(measured - asked) > RTT_TOLERANCE_NS:
+        if abs(measured - asked) > (realtime.RTT_TOLERANCE_NS if e.plan.realtime else RTT_TOLERANCE_NS):
             words = f"{measured / 1e6:.4f} ms measured, {asked / 1e6:.4f} ms asked"
             yield Reason("idle-rtt", "error", f"{source}–{destination}: {words}")
 
@@ -139,6 +140,7 @@ def _rate(e: Evidence) -> Iterator[Reason]:
     for interface, queue in _queues(e):
         asked = interface.egress.rate_bps
         assert asked is not None
+        tolerance = realtime.RATE_TOLERANCE if e.plan.realtime else RATE_TOLERANCE
         time_ns, sent = queue["time_ns"], queue["sent_bytes"]
         busy = queue["backlog_packets"] >= _surely_busy(interface)
         edges = np.flatnonzero(np.diff(np.concatenate(([0], busy.astype(np.int8), [0]))))
@@ -148,7 +150,7 @@ def _rate(e: Evidence) -> Iterator[Reason]:
         words = f"{total * 8e3 / total_ns:.3f} Mbit/s under load, {asked / 1e6:.3f} asked" if total_ns else ""
         if (
             total_ns >= SATURATED_S * 1e9
-            and abs(total * 8e9 / asked - total_ns) > RATE_TOLERANCE * total_ns + slack * 8e9 / asked
+            and abs(total * 8e9 / asked - total_ns) > tolerance * total_ns + slack * 8e9 / asked
         ):
             yield Reason("rate", "error", f"{interface.name}: {words}")
         windows = np.searchsorted(time_ns, time_ns + 10**9)
@@ -158,7 +160,7 @@ def _rate(e: Evidence) -> Iterator[Reason]:
             if whole.any()
             else np.zeros(1)
         )
-        if fastest.max() > asked * (1 + RATE_TOLERANCE) + BURST_BYTES * 8:
+        if fastest.max() > asked * (1 + tolerance) + BURST_BYTES * 8:
             yield Reason(
                 "rate",
                 "error",
@@ -210,6 +212,11 @@ def _kernel(e: Evidence) -> Iterator[Reason]:
             yield Reason("kernel-warning", "warning", line.strip()[:200])
 
 
+def _realtime(e: Evidence) -> Iterator[Reason]:
+    for rule, severity, message in realtime.judge(e.facts):
+        yield Reason(rule, severity, message)
+
+
 RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _idle_rtt,
     _offloads,
@@ -220,4 +227,5 @@ RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _buffer,
     _window_limited,
     _kernel,
+    _realtime,
 )

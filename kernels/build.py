@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build a User-Mode-Linux kernel and the project's modules from a source in the cache.
+"""Build a kernel (User-Mode Linux, or x86-64 for virtual machines) and the project's modules from a source in the cache.
 
 Both appear in the cache by rename. Of a kernel's 1.5 GB of sources and objects only what a module build needs stays.
 """
@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from kernels.build_key import RECIPE, ROOT, Inputs, arguments, base_folder, build_folder, inputs_of
+from kernels.build_key import ARCHITECTURES, RECIPE, ROOT, Inputs, arguments, base_folder, build_folder, inputs_of
 from kernels.cache import aside, remove, sha256_of
 from kernels.conditions import lines_for
 from kernels.errors import BuildError, KernelError, UsageError
@@ -24,15 +24,22 @@ from kernels.steps import Steps, end_with_caller
 KEPT_FOLDERS = ("include", "arch/um", "arch/x86", "scripts", "tools/include")
 KEPT_NAMES = re.compile(r".*\.h|Makefile.*|Kbuild.*|Kconfig.*|auto\.conf|kernel\.release|.*\.lds|.*\.mk|.*\.include")
 KEPT_FILES = ("Makefile", "Kbuild", "Kconfig", ".config", "Module.symvers")
+KEPT_IF_THERE = ("tools/objtool/objtool",)  # checks and annotates every object of x86-64
 DROPPED_SUFFIXES = (".o", ".cmd", ".a")
 DROPPED_FOLDERS = {"dt-bindings", "dtc", "gdb", "coccinelle", "kconfig", "package", "selinux", "ksymoops", "tracing"}
 
 
 def build(
-    kernel: str, *, cache: Path, root: Path = ROOT, version: str | None = None, jobs: int | None = None
+    kernel: str,
+    *,
+    cache: Path,
+    root: Path = ROOT,
+    version: str | None = None,
+    jobs: int | None = None,
+    arch: str = "um",
 ) -> tuple[Path, bool]:
     """The folder of the build for a kernel's name, and whether it had to be made."""
-    inputs = inputs_of(kernel, cache=cache, root=root, version=version)
+    inputs = inputs_of(kernel, cache=cache, root=root, version=version, arch=arch)
     if inputs is None:
         raise KernelError(f"no linux-source-{kernel} package is in {cache / 'sources'}; kernels.fetch puts it there")
     final = build_folder(cache, inputs)
@@ -72,13 +79,19 @@ def _build_base(inputs: Inputs, work: Path, steps: Steps, root: Path, jobs: int)
             stdin=patch,
         )
     configs = root / "kernels/configs"
-    make = ("make", "ARCH=um", f"-j{jobs}", "--output-sync=target", "--no-print-directory")
-    steps.run(
-        "configuring the kernel", *make, "allnoconfig", cwd=tree, env={"KCONFIG_ALLCONFIG": str(configs / "um.config")}
-    )
-    _check_config(tree / ".config", configs / "um.required", inputs.source.series)
-    steps.run("compiling the kernel", *make, "all", cwd=tree)
-    steps.run("stripping the kernel", "strip", "-o", work / "linux", tree / "linux", cwd=tree)
+    names = ARCHITECTURES[inputs.arch]
+    fragment = work / "fragment"
+    fragment.write_text(_merged([configs / f"{name}.config" for name in names]))
+    make = ("make", f"ARCH={inputs.arch}", f"-j{jobs}", "--output-sync=target", "--no-print-directory")
+    steps.run("configuring the kernel", *make, "allnoconfig", cwd=tree, env={"KCONFIG_ALLCONFIG": str(fragment)})
+    fragment.unlink()
+    _check_config(tree / ".config", [configs / f"{name}.required" for name in names], inputs.source.series)
+    if inputs.arch == "um":
+        steps.run("compiling the kernel", *make, "all", cwd=tree)
+        steps.run("stripping the kernel", "strip", "-o", work / "linux", tree / "linux", cwd=tree)
+    else:
+        steps.run("compiling the kernel", *make, "bzImage", "modules", cwd=tree)
+        shutil.copy(tree / "arch/x86/boot/bzImage", work / "linux")
     shutil.copy(tree / ".config", work / "config")
     _keep_for_modules(tree, work / "build")
     remove(tree)
@@ -101,14 +114,30 @@ def _unpack(source: Source, tree: Path, steps: Steps) -> None:
         steps.run("cleaning the copied source", "make", "ARCH=um", "mrproper", cwd=tree)
 
 
-def _check_config(config: Path, required: Path, series: str) -> None:
-    """Compare the configuration with what is required of it, since kconfig drops silently what it does not know."""
+def _merged(fragments: list[Path]) -> str:
+    """One fragment out of several: the last file that names an option decides, since kconfig warns of options given twice."""
+    options: dict[str, str] = {}
+    for fragment in fragments:
+        options.update(re.findall(r"^(CONFIG_\w+)=(.*)$", fragment.read_text(), re.MULTILINE))
+    return "".join(f"{name}={value}\n" for name, value in options.items())
+
+
+def _check_config(config: Path, required: list[Path], series: str) -> None:
+    """Compare the configuration with what is required of it, since kconfig drops silently what it does not know.
+
+    The last file that names an option decides.
+    """
     have = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", config.read_text(), re.MULTILINE))
-    wrong = []
-    for line in lines_for(required, series):
-        name, _, wanted = line.word.partition("=")
-        if have.get(name, "n") != wanted:
-            wrong.append(f"{required.name}:{line.number}: {name} is {have.get(name, 'n')}, must be {wanted}")
+    wanted = {}
+    for file in required:
+        for line in lines_for(file, series):
+            name, _, value = line.word.partition("=")
+            wanted[name] = (value, f"{file.name}:{line.number}")
+    wrong = [
+        f"{place}: {name} is {have.get(name, 'n')}, must be {value}"
+        for name, (value, place) in wanted.items()
+        if have.get(name, "n") != value
+    ]
     if wrong:
         raise BuildError(f"the configuration of Linux {series} is not what was asked for:\n" + "\n".join(wrong))
 
@@ -117,6 +146,9 @@ def _keep_for_modules(tree: Path, kept: Path) -> None:
     """Copy what a module build needs out of the built tree."""
     for name in KEPT_FILES:
         _link(tree / name, kept / name)
+    for name in KEPT_IF_THERE:
+        if (tree / name).is_file():
+            _link(tree / name, kept / name)
     for top in KEPT_FOLDERS:
         for folder, folders, names in os.walk(tree / top):
             folders[:] = [name for name in folders if name not in DROPPED_FOLDERS]
@@ -154,7 +186,7 @@ def _build_modules(inputs: Inputs, work: Path, steps: Steps, base: Path, root: P
             "make",
             "-C",
             tree,
-            "ARCH=um",
+            f"ARCH={inputs.arch}",
             f"M={sources}",
             flags,
             "--no-print-directory",
@@ -186,6 +218,7 @@ def _description(inputs: Inputs, work: Path, tree: Path) -> dict[str, object]:
     ]
     return {
         "format": 1,
+        "arch": inputs.arch,
         "key": inputs.key,
         "kernel_key": inputs.kernel_key,
         "hash": sha256_of(work / "linux"),
@@ -221,7 +254,9 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     end_with_caller()
     try:
-        path, changed = build(options.kernel, cache=options.cache, version=options.version, jobs=options.jobs)
+        path, changed = build(
+            options.kernel, cache=options.cache, version=options.version, jobs=options.jobs, arch=options.arch
+        )
     except KernelError as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1

@@ -4,7 +4,7 @@
 Two layers, so that editing a module does not build the kernel again: the kernel key covers the source, the patches
 that apply, the configuration, the compiler and the recipe; the build key adds the sources of the modules.
 
-    python -m kernels.build_key --series 7.2
+    python -m kernels.build_key --series 7.2 [--arch x86]
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RECIPE = 1
 MODULE_SUFFIXES = {".c", ".h", ".S"}
 MODULE_NAMES = {"Kbuild", "Makefile"}
+# um: the virtual host's User-Mode Linux; x86: x86-64 for virtual machines. Later files override earlier ones.
+ARCHITECTURES = {"um": ("um",), "x86": ("um", "x86")}
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Inputs:
     compiler: str
     linker: str
     module_sources: dict[str, str]  # path below kernels/modules → SHA-256
+    arch: str = "um"
 
     @property
     def kernel_key(self) -> str:
@@ -53,6 +56,7 @@ class Inputs:
                 self.required_sha256,
                 self.compiler,
                 self.linker,
+                *([] if self.arch == "um" else [self.arch]),
             ]
         )[:20]
 
@@ -72,7 +76,9 @@ class BuildKey:
     exists: bool
 
 
-def inputs_of(kernel: str, *, cache: Path, root: Path = ROOT, version: str | None = None) -> Inputs | None:
+def inputs_of(
+    kernel: str, *, cache: Path, root: Path = ROOT, version: str | None = None, arch: str = "um"
+) -> Inputs | None:
     """The inputs of a build for a kernel's name; None if its source package is not in the cache."""
     source = locate(kernel, cache, version=version)
     if source is None:
@@ -83,20 +89,28 @@ def inputs_of(kernel: str, *, cache: Path, root: Path = ROOT, version: str | Non
         return Inputs(
             source=source,
             patches={name: sha256_of(folder / "patches" / name) for name in patches_for(source.series, root)},
-            config_sha256=sha256_of(configs / "um.config"),
-            required_sha256=sha256_of(configs / "um.required"),
+            config_sha256=_hash_of([configs / f"{name}.config" for name in ARCHITECTURES[arch]]),
+            required_sha256=_hash_of([configs / f"{name}.required" for name in ARCHITECTURES[arch]]),
             compiler=_first_line("gcc"),
             linker=_first_line("ld"),
             module_sources=module_sources(folder / "modules"),
+            arch=arch,
         )
     except FileNotFoundError as error:
         raise UsageError(f"{error.filename}: not there, and the kernel build needs it") from error
 
 
-def find_build(kernel: str, *, cache: Path | None = None, root: Path = ROOT, version: str | None = None) -> BuildKey:
+def _hash_of(files: list[Path]) -> str:
+    hashes = [sha256_of(file) for file in files]
+    return hashes[0] if len(hashes) == 1 else digest(hashes)
+
+
+def find_build(
+    kernel: str, *, cache: Path | None = None, root: Path = ROOT, version: str | None = None, arch: str = "um"
+) -> BuildKey:
     """The current build for a kernel's name, whether it exists or not."""
     cache = cache or cache_root()
-    inputs = inputs_of(kernel, cache=cache, root=root, version=version)
+    inputs = inputs_of(kernel, cache=cache, root=root, version=version, arch=arch)
     if inputs is None:
         return BuildKey(None, None, None, exists=False)
     path = build_folder(cache, inputs)
@@ -147,6 +161,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
     name.add_argument("--series", dest="kernel", help="series of a Debian source package, such as 7.2")
     name.add_argument("--source", dest="kernel", help="a kernel source tree or tarball")
     parser.add_argument("--version", help="exact version of the Debian package")
+    parser.add_argument("--arch", choices=sorted(ARCHITECTURES), default="um", help="default: %(default)s")
     parser.add_argument("--cache", type=Path, default=cache_root(), help="default: %(default)s")
     return parser
 
@@ -155,7 +170,11 @@ def main(argv: list[str] | None = None) -> int:
     """Print the key as JSON."""
     options = arguments("Print the key of a kernel build.").parse_args(argv)
     try:
-        print(json.dumps(asdict(find_build(options.kernel, cache=options.cache, version=options.version))))
+        print(
+            json.dumps(
+                asdict(find_build(options.kernel, cache=options.cache, version=options.version, arch=options.arch))
+            )
+        )
     except KernelError as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1

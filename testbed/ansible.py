@@ -19,11 +19,11 @@ PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-def play(playbook: str, variables: Mapping[str, object], failed_early: int = 2) -> int:
+def play(playbook: str, variables: Mapping[str, object], failed_early: int = 2, inventory: str = "virtual") -> int:
     """Run a playbook of this checkout; returns 0, 1 or 2.
 
     Where the play got as far as to execute runs, the code is theirs (warpbed_stream leaves it in a status file). One
-    that fails before has started nothing and gives `failed_early`.
+    that fails before has started nothing and gives `failed_early`. inventory: a folder below inventory/.
     """
     with tempfile.TemporaryDirectory(prefix="warpbed-") as folder:
         status = Path(folder) / "status"
@@ -34,6 +34,8 @@ def play(playbook: str, variables: Mapping[str, object], failed_early: int = 2) 
         command = [
             "ansible-playbook",
             str(ROOT / "playbooks" / playbook),
+            "--inventory",
+            str(ROOT / "inventory" / inventory),
             "--extra-vars",
             json.dumps(dict(variables)),
         ]

@@ -18,9 +18,9 @@ from typing import Any
 from testbed.agent.plan import Plan
 from testbed.cache import ROOT
 from testbed.errors import WarpbedError
+from testbed.hosts.base import Host, Outcome
 from testbed.results import FORMAT, Results, purge_aside
 from testbed.runs import Run
-from testbed.virtual.launch import GuestKernel, Outcome, execute
 from topologies.model import address_plan
 
 Report = Callable[[dict[str, Any]], None]
@@ -52,11 +52,11 @@ def cpus(jobs: int | None) -> list[int]:
 
 
 class Runner:
-    """Runs jobs on the virtual host. `cancel()` may be called from any thread or signal handler."""
+    """Runs jobs on a host. `cancel()` may be called from any thread or signal handler."""
 
-    def __init__(self, results: Results, kernel: GuestKernel, jobs: int | None, report: Report) -> None:
-        self._results, self._kernel, self._report = results, kernel, report
-        self._cpus = cpus(jobs)
+    def __init__(self, results: Results, host: Host, jobs: int | None, report: Report) -> None:
+        self._results, self._host, self._report = results, host, report
+        self._cpus = cpus(1 if host.one_at_a_time else jobs)
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
 
@@ -112,10 +112,10 @@ class Runner:
             _check_path(folder)
             raw = folder / "raw"
             raw.mkdir()
-            outcome = execute(self._kernel, job.plan, raw, cpu, job.run.seed, progress, self._cancelled.is_set)
+            outcome = self._host.execute(job.plan, raw, cpu, job.run.seed, progress, self._cancelled.is_set)
             if self._cancelled.is_set():
                 return
-            document = _run_json(job, self._kernel, outcome, self._results.folder.name)
+            document = _run_json(job, self._host, outcome, self._results.folder.name)
             error = outcome.error
             if error is None:
                 _write(folder / "run.json", document)
@@ -164,9 +164,9 @@ def _check_path(folder: Path) -> None:
         )
 
 
-def _run_json(job: Job, kernel: GuestKernel, outcome: Outcome, experiment: str) -> dict[str, Any]:
+def _run_json(job: Job, host: Host, outcome: Outcome, experiment: str) -> dict[str, Any]:
     environment = dict(outcome.facts.get("environment", {}))
-    environment["build"] = kernel.facts
+    environment["build"] = host.facts
     environment["host_cpu"] = _cpu_model()
     environment["topology"] = _topology(job.plan)
     environment["bottleneck"] = bottleneck(job.plan)
@@ -177,7 +177,7 @@ def _run_json(job: Job, kernel: GuestKernel, outcome: Outcome, experiment: str) 
         "run": job.run_id,
         "seed": job.run.seed,
         "params": job.run.params,
-        "host": "virtual",
+        "host": host.kind,
         "status": "complete",
         "error": None,
         "verdict": None,

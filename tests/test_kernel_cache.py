@@ -127,9 +127,9 @@ def test_an_option_that_kconfig_dropped_is_an_error(tmp_path: Path) -> None:
     (tmp_path / ".config").write_text('CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_S="x y"\n')
     required = tmp_path / "um.required"
     required.write_text('CONFIG_A=y\nCONFIG_B=n\nCONFIG_S="x y"\nCONFIG_C=y >=7.0\n')
-    _check_config(tmp_path / ".config", required, "6.12")
+    _check_config(tmp_path / ".config", [required], "6.12")
     with pytest.raises(BuildError, match=r"um\.required:4: CONFIG_C is n, must be y"):
-        _check_config(tmp_path / ".config", required, "7.2")
+        _check_config(tmp_path / ".config", [required], "7.2")
 
 
 def test_an_unwritable_cache_is_named(tmp_path: Path) -> None:

@@ -14,31 +14,35 @@ from testbed.agent import environment, queues, sockets
 from testbed.agent.capture import TcpdumpCapture
 from testbed.agent.errors import RunError
 from testbed.agent.flows import Iperf3Flow
+from testbed.agent.monitor import Monitor
 from testbed.agent.namespaces import entered, write_sysctls
 from testbed.agent.network import BuiltNetwork, load_module
 from testbed.agent.plan import Plan
 from testbed.agent.samples import Sampler
 from testbed.agent.schedule import Schedule
-from testbed.agent.tcp_probe import TcpProbe
+from testbed.agent.tcp_probe import TRACING, TcpProbe
 
 PROBE_DRAIN_S = 0.1
 TICK_S = 1.0
 FLUSH_S = 2.0
 """tcpdump gets packets in blocks, at the latest after a second, and leaves those that it has not got when it is told to
 end."""
+IDLE_ECHOES = 20
+"""In real time the shortest of so many echoes is the path's; the others met the host at something else."""
 SETTLE_S = 1.0
 """Between the last preparation and the start of the run."""
 
 
-def execute(plan: Plan, out_dir: Path, report: Callable[[str], None]) -> None:
+def execute(plan: Plan, out_dir: Path, report: Callable[[str], None], tracing: Path = TRACING) -> None:
     """Run the plan.
 
+    tracing: tracefs, or a folder of its instances
     `report` is called with one line per event ("built", "running 3.0" …). guest.json is written in any case, with
     "ok" and, where the run failed, the error.
     """
     facts: dict[str, Any] = {"ok": False, "error": None}
     try:
-        _execute(plan, out_dir, report, facts)
+        _execute(plan, out_dir, report, facts, tracing)
         facts["ok"] = True
     except RunError as error:
         facts["error"] = {"stage": error.stage, "subject": error.subject, "detail": error.detail}
@@ -46,7 +50,7 @@ def execute(plan: Plan, out_dir: Path, report: Callable[[str], None]) -> None:
         (out_dir / "guest.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
 
 
-def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: dict[str, Any]) -> None:
+def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: dict[str, Any], tracing: Path) -> None:
     for module in plan.modules:
         load_module(module.path, module.params)
     _set_cca_params(plan)
@@ -55,7 +59,7 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
     report("built")
     facts["environment"] = _environment(plan, network)
     facts["idle_rtt"] = _idle_rtts(plan, network)
-    run = _Run(plan, network, out_dir)
+    run = _Run(plan, network, out_dir, tracing)
     try:
         run.prepare()
         start_s = math.ceil((time.monotonic() + SETTLE_S) / plan.start_grid_s) * plan.start_grid_s
@@ -63,6 +67,8 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         facts["start_realtime_ns"] = time.clock_gettime_ns(time.CLOCK_REALTIME) + start_ns - time.monotonic_ns()
         facts["start_monotonic_ns"] = start_ns
         run.go(start_s, report)
+        if run.monitor is not None:
+            facts["realtime"] = run.monitor.stop()
         facts["capture_drops"], facts["tcp_probe_lost"] = run.finish()
         facts["ended_s"] = time.monotonic() - start_s
         facts["module_params_at_end"] = environment.kernel()["module_params"]
@@ -89,8 +95,9 @@ def _check_algorithms(plan: Plan) -> None:
     for flow in plan.flows:
         if flow.cca not in available:
             raise RunError("flow", flow.name, f"the kernel has no {flow.cca}; it has {' '.join(sorted(available))}")
-    # only what is allowed in the first namespace can be another one's default
-    write_sysctls({"net.ipv4.tcp_allowed_congestion_control": " ".join(available)})
+    # only what is allowed in the first namespace can be another one's default; in real time this one is not the first
+    if not plan.realtime:
+        write_sysctls({"net.ipv4.tcp_allowed_congestion_control": " ".join(available)})
 
 
 def _environment(plan: Plan, network: BuiltNetwork) -> dict[str, Any]:
@@ -103,14 +110,16 @@ def _environment(plan: Plan, network: BuiltNetwork) -> dict[str, Any]:
 
 def _idle_rtts(plan: Plan, network: BuiltNetwork) -> dict[str, int]:
     pairs = dict.fromkeys((flow.source, flow.destination) for flow in plan.flows)
-    return {f"{a} {b}": network.idle_rtt_ns(a, b) for a, b in pairs}
+    attempts = IDLE_ECHOES if plan.realtime else 1
+    return {f"{a} {b}": min(network.idle_rtt_ns(a, b) for _ in range(attempts)) for a, b in pairs}
 
 
 class _Run:
     """The processes and samplers of one run."""
 
-    def __init__(self, plan: Plan, network: BuiltNetwork, out_dir: Path) -> None:
-        self._plan, self._network, self._out_dir = plan, network, out_dir
+    def __init__(self, plan: Plan, network: BuiltNetwork, out_dir: Path, tracing: Path) -> None:
+        self._plan, self._network, self._out_dir, self._tracing = plan, network, out_dir, tracing
+        self.monitor: Monitor | None = None
         self._captures: list[TcpdumpCapture] = []
         self._flows: list[Iperf3Flow] = []
         self._samplers: list[tuple[Sampler, float]] = []
@@ -130,7 +139,7 @@ class _Run:
             self._flows[-1].start_server()
         if plan.tcp_probe:
             ports = [flow.port for flow in plan.flows]
-            self._probe = TcpProbe(self._out_dir, min(ports), max(ports))
+            self._probe = TcpProbe(self._out_dir, min(ports), max(ports), self._tracing)
         self._prepare_samplers()
 
     def _prepare_samplers(self) -> None:
@@ -153,6 +162,8 @@ class _Run:
     def go(self, start_s: float, report: Callable[[str], None]) -> None:
         plan, schedule = self._plan, Schedule()
         end_s = start_s + plan.duration_s
+        if plan.realtime:
+            self.monitor = Monitor()
         for flow in self._flows:
             schedule.at(start_s + flow.plan.start_s, flow.start_client)
         for sampler, interval_s in self._samplers:
@@ -187,3 +198,5 @@ class _Run:
             flow.kill()
         for capture in self._captures:
             capture.kill()
+        if self.monitor is not None:
+            self.monitor.kill()

@@ -78,6 +78,7 @@ class Plan:
     queues_interval_s: float | None = None
     modules: tuple[Module, ...] = ()
     cca_params: dict[str, dict[str, str]] = field(default_factory=dict)
+    realtime: bool = False
 
     def to_json(self) -> str:
         return json.dumps({"format": PLAN_FORMAT, **dataclasses.asdict(self)}, indent=1, sort_keys=True)

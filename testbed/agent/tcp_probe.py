@@ -13,7 +13,6 @@ from pathlib import Path
 from testbed.agent.errors import RunError
 
 TRACING = Path("/sys/kernel/tracing")
-EVENT = TRACING / "events/tcp/tcp_probe"
 BUFFER_KB = 16384
 PAGE_BYTES = 65536
 """Larger than any ring buffer page: one read returns one page."""
@@ -22,21 +21,22 @@ PAGE_BYTES = 65536
 class TcpProbe:
     """Record the event for sockets whose peer's port is one of the flows' server ports."""
 
-    def __init__(self, out_dir: Path, first_port: int, last_port: int) -> None:
-        if not EVENT.exists():
-            raise RunError("tcp_probe", str(EVENT), "this kernel has no tcp:tcp_probe trace event")
-        _write(TRACING / "trace_clock", "mono")
-        _write(TRACING / "buffer_size_kb", str(BUFFER_KB))
-        _write(EVENT / "filter", f"dport >= {first_port} && dport <= {last_port}")
+    def __init__(self, out_dir: Path, first_port: int, last_port: int, tracing: Path = TRACING) -> None:
+        self._tracing, self._event = tracing, tracing / "events/tcp/tcp_probe"
+        if not self._event.exists():
+            raise RunError("tcp_probe", str(self._event), "this kernel has no tcp:tcp_probe trace event")
+        _write(self._tracing / "trace_clock", "mono")
+        _write(self._tracing / "buffer_size_kb", str(BUFFER_KB))
+        _write(self._event / "filter", f"dport >= {first_port} && dport <= {last_port}")
         (out_dir / "tcp_probe.format").write_text(
-            (EVENT / "format").read_text() + "\n" + (TRACING / "events/header_page").read_text()
+            (self._event / "format").read_text() + "\n" + (self._tracing / "events/header_page").read_text()
         )
         self._out = open(out_dir / "tcp_probe.bin", "wb", buffering=1 << 20)
         self._pipes = [
             os.open(path / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
-            for path in sorted((TRACING / "per_cpu").glob("cpu*"))
+            for path in sorted((self._tracing / "per_cpu").glob("cpu*"))
         ]
-        _write(EVENT / "enable", "1")
+        _write(self._event / "enable", "1")
 
     def drain(self) -> None:
         """Copy what the kernel has gathered; call it often enough that the ring does not overrun."""
@@ -52,13 +52,13 @@ class TcpProbe:
 
     def close(self) -> int:
         """Stop and return how many events were lost because the ring overran."""
-        _write(EVENT / "enable", "0")
+        _write(self._event / "enable", "0")
         self.drain()
         self._out.close()
         for pipe in self._pipes:
             os.close(pipe)
         lost = 0
-        for path in sorted((TRACING / "per_cpu").glob("cpu*/stats")):
+        for path in sorted((self._tracing / "per_cpu").glob("cpu*/stats")):
             for line in path.read_text().splitlines():
                 name, _, value = line.partition(":")
                 if name in ("overrun", "dropped events"):

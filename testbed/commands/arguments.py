@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from testbed.cache import ROOT
-from testbed.commands.prepared import HOSTS
+from testbed.hosts.registry import HOST_KINDS
 
 
 def results(command: argparse.ArgumentParser) -> None:
@@ -16,10 +16,14 @@ def results(command: argparse.ArgumentParser) -> None:
     )
 
 
+def host(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--host", choices=list(HOST_KINDS), default=None, help="kind of host (default: the file's)")
+
+
 def selection(command: argparse.ArgumentParser) -> None:
     """An experiment, its host, and which of its runs."""
     command.add_argument("experiment", type=Path, help="experiment file")
-    command.add_argument("--host", choices=list(HOSTS), default=None, help="kind of host (default: the file's)")
+    host(command)
     command.add_argument("--jobs", type=int, default=0, metavar="N", help="runs side by side (default: one per CPU)")
     command.add_argument("--only", default="", metavar="EXPR", help="only these runs, e.g. cca=medley,buffer=50p|250p")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="this seed instead of the file's")

@@ -7,8 +7,11 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
+from testbed.commands.arguments import host
 from testbed.commands.output import add_format, render
-from testbed.experiments import prepare
+from testbed.commands.prepared import host_of, kind_of
+from testbed.experiments import Prepared, prepare
+from testbed.lint import Finding
 from testbed.virtual.kernel import DEFAULT_SERIES
 
 NAME = "check"
@@ -17,6 +20,7 @@ HELP = "validate an experiment file and lint its fidelity; runs nothing"
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", type=Path)
+    host(command)
     command.add_argument("--quiet", action="store_true", help="say nothing where all is well")
     command.add_argument("--kernel", action="store_true", help="print the kernel series that the experiment needs")
     add_format(command)
@@ -28,16 +32,28 @@ def main(options: argparse.Namespace) -> int:
     if options.kernel:
         print(DEFAULT_SERIES if prepared.experiment.kernel == "default" else prepared.experiment.kernel)
         return 0
+    findings = [*prepared.findings, *_host_findings(prepared, options)]
+    ready = not any(finding.severity == "error" for finding in findings)
     if options.format != "table":
-        found = [{"file": str(options.experiment), **asdict(finding)} for finding in prepared.findings]
+        found = [{"file": str(options.experiment), **asdict(finding)} for finding in findings]
         print(render(found, options.format), end="")
-        return 1 if prepared.errors else 0
-    for finding in prepared.findings:
+        return 0 if ready else 1
+    for finding in findings:
         if not options.quiet or finding.severity == "error":
             print(f"{options.experiment}: {finding.severity}: {finding.rule}: {finding.message}")
     if not options.quiet:
         cells = len({run.experiment.model_dump_json() for run in prepared.runs})
         print(
-            f"{options.experiment}: {len(prepared.runs)} runs ({cells} combinations), {'not ' if prepared.errors else ''}ready to run"
+            f"{options.experiment}: {len(prepared.runs)} runs ({cells} combinations), {'' if ready else 'not '}ready to run"
         )
-    return 1 if prepared.errors else 0
+    return 0 if ready else 1
+
+
+def _host_findings(prepared: Prepared, options: argparse.Namespace) -> list[Finding]:
+    """What the host lacks for the runs; the virtual host is built for them and lacks nothing."""
+    kind = kind_of(prepared, options)
+    if kind == "virtual":
+        return []
+    host = host_of(prepared, options)
+    problems = dict.fromkeys(problem for plan in prepared.plans for problem in host.problems(plan))
+    return [Finding(f"host-{kind}", "error", problem) for problem in problems]

@@ -13,7 +13,7 @@ from analysis import published
 from analysis.expectations import check_all
 from analysis.results import Run, load_experiment
 from analysis.table import number
-from testbed.commands.arguments import results
+from testbed.commands.arguments import host, results
 from testbed.commands.output import add_format, render
 from testbed.commands.prepared import results_of
 from testbed.experiments import Prepared, prepare
@@ -25,6 +25,7 @@ HELP = "hold what was measured against the experiment's expectations and the pap
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", type=Path, help="experiment file")
     add_format(command)
+    host(command)
     results(command)
 
 

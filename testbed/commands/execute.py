@@ -15,13 +15,12 @@ from analysis.results import load_experiment
 from analysis.table import Style, render
 from testbed.commands.arguments import selection
 from testbed.commands.compare import print_findings, print_published
-from testbed.commands.prepared import as_written, prepared, run_ids, selected
-from testbed.errors import WarpbedError
+from testbed.commands.prepared import as_written, host_of, prepared, run_ids, selected
+from testbed.errors import UsageError, WarpbedError
 from testbed.experiments import Prepared
 from testbed.progress import Progress
 from testbed.results import Results
 from testbed.runner import Job, Runner
-from testbed.virtual.kernel import find
 
 NAME = "execute"
 HELP = "execute what is missing, report; install and build nothing"
@@ -34,16 +33,16 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     """Execute what is missing in this process; a pipe as standard input is the sign to stop when it ends."""
     asked = prepared(options)
-    kernel = find(asked.experiment.kernel)
+    host = host_of(asked, options)
     results = Results(options.results.resolve(), asked.experiment.name)
-    jobs = [
-        Job(run, plan, run.run_id("virtual", kernel.key)) for run, plan in zip(asked.runs, asked.plans, strict=True)
-    ]
+    jobs = [Job(run, plan, run.run_id(host.kind, host.key)) for run, plan in zip(asked.runs, asked.plans, strict=True)]
     chosen = {id(run) for run in selected(asked, options)}
     jobs = list({job.run_id: job for job in jobs if id(job.run) in chosen}.values())
     missing = [job for job in jobs if not results.is_complete(job.run_id)]
+    if problems := list(dict.fromkeys(problem for job in missing for problem in host.problems(job.plan))):
+        raise UsageError("\n".join(f"{options.experiment}: host {host.kind}: {problem}" for problem in problems))
     progress = Progress(len(missing), sum(j.plan.duration_s for j in missing), sys.stdout, _terminal())
-    runner = Runner(results, kernel, options.jobs or None, progress.event)
+    runner = Runner(results, host, options.jobs or None, progress.event)
     _stop_on_signals(runner)
     try:
         summary = runner.run_all(jobs)
@@ -55,16 +54,18 @@ def main(options: argparse.Namespace) -> int:
         )
     if not summary.done and not summary.failed:
         print(f"nothing to do: all {len(jobs)} runs are there")
-    return _conclude(results.folder, [job.run_id for job in jobs], asked) or (1 if summary.failed else 0)
+    return _conclude(results.folder, [job.run_id for job in jobs], asked, run_ids(asked, host)) or (
+        1 if summary.failed else 0
+    )
 
 
-def _conclude(folder: Path, names: list[str], asked: Prepared) -> int:
+def _conclude(folder: Path, names: list[str], asked: Prepared, all_names: list[str]) -> int:
     """Print the table, the expectations and the report's path; 1 where an expectation does not hold."""
     runs = load_experiment(folder, names)
     print(render(runs, Style.of_terminal()), end="")
     code = print_findings(runs, asked)
     print_published(runs, asked)
-    print(f"report: {write_report(folder, names=run_ids(asked), asked=as_written(asked))}")
+    print(f"report: {write_report(folder, names=all_names, asked=as_written(asked))}")
     return code
 
 

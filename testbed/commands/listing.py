@@ -10,7 +10,7 @@ from analysis import metrics as metric_registry
 from analysis.table import clean
 from testbed.cache import ROOT
 from testbed.commands.output import add_format, render
-from testbed.commands.prepared import HOSTS
+from testbed.hosts.registry import HOST_KINDS
 from testbed.spec.load import load
 from testbed.spec.names import algorithms, project_ccas
 from topologies import registry
@@ -56,8 +56,8 @@ def _topologies() -> Iterator[dict[str, str]]:
 
 
 def _hosts() -> Iterator[dict[str, str]]:
-    for name, words in HOSTS.items():
-        yield {"host": name, "description": words}
+    for name, kind in HOST_KINDS.items():
+        yield {"host": name, "description": kind.text}
 
 
 def _metrics() -> Iterator[dict[str, str]]:

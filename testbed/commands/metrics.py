@@ -7,7 +7,7 @@ import argparse
 
 from analysis.results import load_experiment
 from analysis.table import Style, as_csv, as_json, render
-from testbed.commands.arguments import results
+from testbed.commands.arguments import host, results
 from testbed.commands.prepared import results_of
 
 NAME = "metrics"
@@ -17,6 +17,7 @@ HELP = "the metrics of an experiment's runs"
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", help="experiment file or name")
     command.add_argument("--format", choices=["table", "json", "csv"], default="table")
+    host(command)
     results(command)
 
 

@@ -10,20 +10,17 @@ from analysis.report import Written
 from testbed.cache import ROOT
 from testbed.errors import UsageError
 from testbed.experiments import Prepared, prepare
+from testbed.hosts.base import Host
+from testbed.hosts.registry import HOST_KINDS, open_host
 from testbed.selection import select
 from testbed.spec.names import nearest
-from testbed.virtual.kernel import find
-
-HOSTS = {"virtual": "a User-Mode-Linux guest in virtual time on this machine"}
 
 
 def prepared(options: argparse.Namespace) -> Prepared:
     if options.jobs < 0 or options.seed < 0:
         raise UsageError("--jobs and --seed take numbers from 1 on (0: the default)")
     prepared = prepare(options.experiment, options.seed or None)
-    host = options.host or prepared.experiment.host
-    if host not in HOSTS:
-        raise UsageError(f"host {host!r} is not built into this version; allowed: {', '.join(HOSTS)}")
+    kind_of(prepared, options)
     if prepared.errors:
         raise UsageError("\n".join(f"{options.experiment}: {f.rule}: {f.message}" for f in prepared.errors))
     return prepared
@@ -36,10 +33,21 @@ def selected(prepared: Prepared, options: argparse.Namespace) -> list[object]:
     return list(chosen)
 
 
-def run_ids(prepared: Prepared) -> list[str]:
-    """Ids of all runs of the file as it is now, in the sweep's order."""
-    build = find(prepared.experiment.kernel).key
-    return list(dict.fromkeys(run.run_id("virtual", build) for run in prepared.runs))
+def host_of(prepared: Prepared, options: argparse.Namespace) -> Host:
+    """The host that `--host` or the file names, ready to execute."""
+    return open_host(kind_of(prepared, options), prepared.experiment)
+
+
+def kind_of(prepared: Prepared, options: argparse.Namespace) -> str:
+    kind: str = options.host or prepared.experiment.host
+    if kind not in HOST_KINDS:
+        raise UsageError(f"host {kind!r} is not built into this version; allowed: {', '.join(HOST_KINDS)}")
+    return kind
+
+
+def run_ids(prepared: Prepared, host: Host) -> list[str]:
+    """Ids of all runs of the file as it is now on a host, in the sweep's order."""
+    return list(dict.fromkeys(run.run_id(host.kind, host.key) for run in prepared.runs))
 
 
 def as_written(prepared: Prepared) -> Written:
@@ -55,7 +63,7 @@ def results_of(options: argparse.Namespace) -> tuple[Path, list[str] | None]:
     path = Path(options.experiment)
     if path.suffix in (".yml", ".yaml"):
         prepared = prepare(path)
-        folder, names = options.results / prepared.experiment.name, run_ids(prepared)
+        folder, names = options.results / prepared.experiment.name, run_ids(prepared, host_of(prepared, options))
     else:
         folder, names = options.results / options.experiment, None
     if not folder.is_dir():

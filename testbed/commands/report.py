@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis.errors import AnalysisError
 from analysis.report import write_report
-from testbed.commands.arguments import results
+from testbed.commands.arguments import host, results
 from testbed.commands.prepared import as_written, results_of
 from testbed.errors import WarpbedError
 from testbed.experiments import prepare
@@ -20,6 +20,7 @@ HELP = "write an experiment's report.html, and its figures as SVG and PDF"
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", help="experiment file or name")
     command.add_argument("--no-figures", action="store_true", help="only the HTML file, no SVG and PDF files beside it")
+    host(command)
     results(command)
 
 

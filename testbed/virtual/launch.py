@@ -16,6 +16,7 @@ from typing import Any
 
 from testbed.agent.plan import Plan
 from testbed.cache import ROOT
+from testbed.hosts.base import Outcome
 from testbed.virtual.console import Console
 from topologies.model import path
 
@@ -47,16 +48,6 @@ class GuestKernel:
     def has_seccomp(self) -> bool:
         major, minor = (int(part) for part in self.release.split(".")[:2])
         return (major, minor) >= (6, 16)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a guest ended. `error` is None where it did all that the plan asked for."""
-
-    error: dict[str, str] | None
-    facts: dict[str, Any]
-    wall_s: float
-    virtual_s: float
 
 
 def memory_bytes(plan: Plan) -> int:

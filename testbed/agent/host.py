@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Execute a plan in real time, in namespaces that end with this process: the first program of a run on a real kernel.
+
+    python3 -B -P -m testbed.agent.host FOLDER [TRACING]
+
+FOLDER holds plan.json and gets the raw files; TRACING is a folder of tracefs for the run's own (an instance). Prints the
+agent's events, as the virtual host's guest does, and ends when its standard input ends, with all that it has started.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x20000000, 0x40000000
+MS_PRIVATE_REC = 0x44000
+PR_SET_PDEATHSIG = 1
+PREFIX = "WARPBED "
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result:
+        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def _mount(source: str, target: str, kind: str, flags: int = 0) -> None:
+    _check(_libc.mount(source.encode(), target.encode(), kind.encode(), flags, None), f"mount {target}")
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when the one that started it ends."""
+    parent = os.getppid()
+    _check(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def say(text: str) -> None:
+    print(PREFIX + text, flush=True)
+
+
+def _run(folder: Path, tracing: Path) -> int:
+    """The first process of the PID namespace."""
+    _mount("none", "/", "", MS_PRIVATE_REC)
+    _mount("proc", "/proc", "proc")
+    _mount("sysfs", "/sys", "sysfs")
+    _mount("tracefs", "/sys/kernel/tracing", "tracefs")
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    from mininet.net import Mininet
+
+    from testbed.agent.main import execute
+    from testbed.agent.plan import from_json
+
+    Mininet.inited = True  # or else it would change sysctls of the whole machine
+    try:
+        execute(from_json((folder / "plan.json").read_text()), folder, say, tracing)
+        say("done")
+    except BaseException:  # noqa: BLE001 — whatever it is, the controller must hear of it
+        for line in traceback.format_exc().splitlines():
+            say("error " + line)
+        return 1
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    folder, tracing = Path(arguments[0]), Path(arguments[1] if len(arguments) > 1 else "/sys/kernel/tracing")
+    die_with_parent()
+    _check(_libc.unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID), "unshare")
+    child = os.fork()
+    if child == 0:
+        die_with_parent()
+        os._exit(_run(folder, tracing))
+    ended = os.pidfd_open(child)
+    ready, _, _ = select.select([ended, sys.stdin.fileno()], [], [])
+    if ended not in ready:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return abs(os.waitstatus_to_exitcode(status))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

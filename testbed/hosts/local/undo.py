@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Undo what a run changes outside its own namespaces, also when the run and this program are killed.
+
+Each step is written to the list before the change is made. A process in a session of its own waits for the end of its
+standard input, which comes with the end of the run however that came about, and takes the steps back, last one first. Where
+it was killed too, the next run does it.
+
+    python -I undo.py LIST_FILE
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+FOLDER = Path("/run/warpbed")
+Step = list[str]
+
+
+class Undo:
+    """The list of one run. `add` before each change."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._steps: list[Step] = []
+
+    def add(self, *step: str) -> None:
+        """Remember a step: write FILE VALUE, rmdir PATH, or modules NAME… (those that were loaded before)."""
+        self._steps.append(list(step))
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(json.dumps(self._steps))
+        fresh.rename(self._file)
+
+
+class BusyError(Exception):
+    """Another run is in real time on this machine."""
+
+
+@contextlib.contextmanager
+def undoing(folder: Path = FOLDER) -> Iterator[Undo]:
+    """A list that is taken back at the end of the body, or of this process.
+
+    Raises BusyError while another one is in use.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "undo.json"
+    with open(folder / "lock", "wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BusyError from error
+        take_back(file)
+        process = _start(file, lock)
+        try:
+            yield Undo(file)
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait()
+
+
+def _start(file: Path, lock: BinaryIO) -> subprocess.Popen[bytes]:
+    """The process that takes back; it holds the lock as long as it lives."""
+    return subprocess.Popen(
+        ["/usr/bin/python3", "-I", __file__, str(file)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        pass_fds=[lock.fileno()],
+        cwd="/",
+    )
+
+
+def take_back(file: Path) -> None:
+    """Take all steps of a list back; a step that fails does not keep the others from it."""
+    try:
+        steps: list[Step] = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return
+    for kind, *words in reversed(steps):
+        with contextlib.suppress(OSError):
+            if kind == "write":
+                Path(words[0]).write_text(words[1])
+            elif kind == "rmdir":
+                os.rmdir(words[0])
+            elif kind == "modules":
+                _unload(set(words))
+    file.unlink(missing_ok=True)
+
+
+def loaded_modules() -> list[str]:
+    """Names of the loaded modules, last one first; none on a kernel without modules."""
+    try:
+        return [line.split()[0] for line in Path("/proc/modules").read_text().splitlines()]
+    except OSError:
+        return []
+
+
+def _unload(before: set[str]) -> None:
+    """Unload what was loaded since, users before what they use; what somebody else uses by now stays."""
+    for _ in range(3):
+        for name in loaded_modules():
+            if name not in before:
+                subprocess.run(["rmmod", name], stdin=subprocess.DEVNULL, capture_output=True)
+
+
+def main(file: Path) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    sys.stdin.buffer.read()
+    take_back(file)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of hosts by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from testbed.errors import UsageError
+from testbed.hosts.base import Host
+from testbed.hosts.local.host import LocalHost
+from testbed.spec.model import Experiment
+from testbed.virtual.host import VirtualHost
+from testbed.virtual.kernel import find
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a kind is, and the folder below inventory/ that names its machines."""
+
+    text: str
+    inventory: str
+
+
+HOST_KINDS = {
+    "virtual": Kind("a User-Mode-Linux guest in virtual time on this machine", "virtual"),
+    "local": Kind("Mininet in real time on this machine and its own kernel, as root", "local"),
+}
+
+
+def open_host(kind: str, experiment: Experiment) -> Host:
+    """A host of a kind for an experiment; raises UsageError or WarpbedError where it is not ready."""
+    if kind == "virtual":
+        return VirtualHost(find(experiment.kernel))
+    if kind == "local":
+        return LocalHost()
+    raise UsageError(f"host {kind!r} is not built into this version; allowed: {', '.join(HOST_KINDS)}")
