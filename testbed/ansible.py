@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -10,12 +11,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from testbed.cache import ROOT
 
 PR_SET_PDEATHSIG = 1
+# Ansible's processes die with their parent, but not in the same instant: what they write meanwhile goes too.
+REAP = 'trap "" INT TERM HUP; cat; rm -rf -- "$1"; n=0; while [ -e "$1" ] && [ $n -lt 50 ]; do sleep 0.1; rm -rf -- "$1"; n=$((n+1)); done'
 _libc = ctypes.CDLL(None)
 
 
@@ -25,9 +28,11 @@ def play(playbook: str, variables: Mapping[str, object], failed_early: int = 2, 
     Where the play got as far as to execute runs, the code is theirs (warpbed_stream leaves it in a status file). One
     that fails before has started nothing and gives `failed_early`. inventory: a folder below inventory/.
     """
-    with tempfile.TemporaryDirectory(prefix="warpbed-") as folder:
-        status = Path(folder) / "status"
+    with _folder() as folder:
+        status = folder / "status"
+        temporary = {"TMPDIR": folder, "ANSIBLE_LOCAL_TEMP": folder, "ANSIBLE_REMOTE_TEMP": folder}
         environment = dict(os.environ, WARPBED_STATUS=str(status), PYTHONUNBUFFERED="1")
+        environment.update({name: str(path) for name, path in temporary.items()})
         if sys.stdout.isatty():
             environment["WARPBED_TERMINAL"] = os.ttyname(sys.stdout.fileno())
             environment["COLUMNS"] = str(os.get_terminal_size(sys.stdout.fileno()).columns)
@@ -50,6 +55,26 @@ def play(playbook: str, variables: Mapping[str, object], failed_early: int = 2, 
             return int(status.read_text())
         except (OSError, ValueError):
             return failed_early
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder for Ansible's temporary files. A process of its own removes it, which sees this one end, even by SIGKILL."""
+    folder = Path(tempfile.mkdtemp(prefix="warpbed-"))
+    reaper = subprocess.Popen(
+        ["/bin/sh", "-c", REAP, "sh", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+    assert reaper.stdin is not None
+    try:
+        yield folder
+    finally:
+        reaper.stdin.close()
+        reaper.wait()
 
 
 def _interrupted(process: subprocess.Popen[bytes]) -> int:

@@ -7,7 +7,9 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -106,3 +108,28 @@ def test_a_second_run_does_nothing(small: Path) -> None:
     after = {path: path.stat().st_mtime_ns for path in small.rglob("*") if path.name != "report.html"}
     changed = [path for path in after if after[path] != before.get(path) and path != small]
     assert changed == []
+
+
+def test_kill_9_of_the_command_leaves_no_temporary_files_of_ansible(tmp_path: Path) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    file = lab.write(tmp_path, lab.SMALL)
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "testbed", "run", str(file), "--results", str(tmp_path / "results")],
+        cwd=lab.ROOT,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+    )
+    wait_until(lambda: any(temporary.glob("warpbed-*/ansible-local-*")))
+    process.kill()
+    process.wait()
+    wait_until(lambda: not any(temporary.iterdir()))
+
+
+def wait_until(happened: Callable[[], bool], limit_s: float = 60.0) -> None:
+    end = time.monotonic() + limit_s
+    while not happened():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
