@@ -7,6 +7,7 @@ A reason of severity "error" makes a run invalid, one of severity "warning" make
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -208,7 +209,7 @@ def _window_limited(e: Evidence) -> Iterator[Reason]:
 
 def _kernel(e: Evidence) -> Iterator[Reason]:
     for line in e.console.splitlines():
-        if "WARNING: CPU:" in line or "UBSAN:" in line:
+        if re.search(r"WARNING: .*CPU", line) or "UBSAN:" in line:
             yield Reason("kernel-warning", "warning", line.strip()[:200])
 
 

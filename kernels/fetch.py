@@ -75,7 +75,7 @@ def suites_for(series: str, release: str) -> list[str]:
 def _download(series: str, version: str | None, work: Path) -> Path:
     """Look through the suites until one has the package, and download it with apt, which checks its signature."""
     package = f"linux-source-{series}"
-    archive, release = _machine_archive()
+    archive, release = machine_archive()
     for folder in ("sources", "lists/partial", "cache/archives/partial", "deb"):
         (work / folder).mkdir(parents=True)
     (work / "apt.conf").write_text(PRIVATE_APT.format(work=work))
@@ -84,7 +84,7 @@ def _download(series: str, version: str | None, work: Path) -> Path:
         (work / "sources/debian.sources").write_text(archive.for_suite(suite))
         update = _apt(work, "apt-get", "--quiet", "--error-on=any", "update")
         if update.returncode:
-            tried.append(f"{suite}: {_why(update.stderr)}")
+            tried.append(f"{suite}: {why(update.stderr)}")
             continue
         versions = _versions(work, package)
         if not versions or (version is not None and version not in versions):
@@ -94,12 +94,12 @@ def _download(series: str, version: str | None, work: Path) -> Path:
         debs = list((work / "deb").glob("*.deb"))
         if got.returncode == 0 and len(debs) == 1:
             return debs[0]
-        tried.append(f"{suite}: {_why(got.stderr)}")
+        tried.append(f"{suite}: {why(got.stderr)}")
     wanted = f"{package} {version}" if version else package
     raise KernelError(f"cannot fetch {wanted} from {' '.join(archive.uris)}\n  " + "\n  ".join(tried))
 
 
-def _machine_archive() -> tuple[Entry, str]:
+def machine_archive() -> tuple[Entry, str]:
     """Where this machine takes Debian from, and the name of its release."""
     words = subprocess.run(
         ["apt-config", "shell", "list", "Dir::Etc::sourcelist/f", "parts", "Dir::Etc::sourceparts/d"],
@@ -135,7 +135,7 @@ def _apt(work: Path, *command: str, cwd: Path | None = None) -> subprocess.Compl
     )
 
 
-def _why(words: str) -> str:
+def why(words: str) -> str:
     """apt's own reason, with the remedy where the cause is an old keyring."""
     lines = [line.removeprefix("E: ").removeprefix("W: ") for line in words.splitlines() if line[:2] in {"E:", "W:"}]
     reason = lines[0] if lines else words.strip() or "apt says nothing"

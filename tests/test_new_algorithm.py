@@ -124,6 +124,15 @@ def test_a_module_that_registers_under_another_name_is_missed(broken: Checkout) 
     assert f"the kernel has no {NAME}" in broken.run(code=1)
 
 
+def test_a_module_that_oopses_shows_the_kernel_s_words(broken: Checkout) -> None:
+    replaced(
+        broken, "ca->credit = 0;\n\ttrace_cc_hook(sk, CC_LOSS", "*(volatile u32 *)8 = 0;\n\ttrace_cc_hook(sk, CC_LOSS"
+    )
+    words = broken.run(code=1)
+    assert "kernel guest: " in words
+    assert "Kernel panic" in words and f"{NAME}_ssthresh" in words
+
+
 @pytest.mark.parametrize(
     "name", ["Zeta", "2fast", "a-b", "a b", "../x", "", "a" * 16, "é", "x\n", *IN_TREE_CCAS, "int", "lambda", "tcp"]
 )

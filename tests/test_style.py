@@ -20,6 +20,7 @@ TYPED = [
     "collectors/collect.py",
     "collectors/tcp_probe.py",
     "collectors/queues.py",
+    "benchmarks/cost_per_call.py",
     "benchmarks/virtual_speed.py",
     "tests/lab.py",
     "tests/conftest.py",

@@ -4,7 +4,8 @@
     python -I cage.py CPU FOLDER PROGRAM [ARGUMENT ...]
 
 The program gets namespaces of its own: every mount is read-only except FOLDER and a private tmpfs on /dev/shm (where
-the guest's memory lives), and it is process 1 of a PID namespace, so all that it starts ends with it. It dies when
+the guest's memory lives), and a PID namespace, so all that it starts ends with it. It is not that namespace's process 1
+itself: the kernel shields process 1 from signals without a handler, and a guest that panics ends by aborting. It dies when
 this process dies, and this process dies with the thread that started it, also after kill -9. Needs no root where the
 kernel allows user namespaces; without them (some containers) only the mounts stay as they are, and exit code 3 is
 given if the caller asked for a cage with WB_CAGE=required.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 
@@ -113,11 +115,26 @@ def main(arguments: list[str]) -> int:
                 _mount("proc", "/proc", "proc", MS_NOSUID_NODEV)
             except OSError:
                 pass  # a container that hides parts of /proc; the guest needs none of them
+        os._exit(_exit_code(_start(program)))
+    return _exit_code(child)
+
+
+def _start(program: list[str]) -> int:
+    """Start the program; returns its process id."""
+    child = os.fork()
+    if child == 0:
+        die_with_parent()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a guest's core would be all of its memory
         os.execv(program[0], program)
+    return child
+
+
+def _exit_code(child: int) -> int:
+    """Wait for a child; its exit code, or 128 and its signal's number."""
     _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    sys.exit(code if code >= 0 else 128 - code)
+    sys.exit(main(sys.argv[1:]))

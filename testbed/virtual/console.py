@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass, field
 
 PREFIX = "WARPBED "
@@ -13,27 +14,33 @@ DISASTERS = re.compile(
     r"Out of memory: Killed process|Segfault with no mm|time-travel: time goes backwards"
 )
 KEEP = 15
+BEFORE = 25
+"""Lines before a disaster that belong to it: the registers, which say in which function it happened."""
+KERNEL = re.compile(r"\[ *\d+\.\d+\] ")
 
 
 @dataclass
 class Console:
-    """What has been seen so far. `disaster` holds the kernel's words from the first disaster on."""
+    """What has been seen so far. `disaster` holds the kernel's words around the first disaster."""
 
     built: bool = False
     done: bool = False
     virtual_s: float = 0.0
     errors: list[str] = field(default_factory=list)
     disaster: list[str] = field(default_factory=list)
+    _latest: deque[str] = field(default_factory=lambda: deque(maxlen=BEFORE))
 
     def line(self, text: str) -> bool:
         """Take one line; True where it shows that the guest moves on."""
         if text.startswith(PREFIX):
             return self._message(text.removeprefix(PREFIX))
         if self.disaster:
-            if len(self.disaster) < KEEP:
+            if len(self.disaster) < BEFORE + KEEP:
                 self.disaster.append(text)
         elif DISASTERS.search(text):
-            self.disaster.append(text)
+            self.disaster += [*self._latest, text]
+        elif KERNEL.match(text):
+            self._latest.append(text)
         return False
 
     def _message(self, message: str) -> bool:

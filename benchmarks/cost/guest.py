@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""First process of the cost benchmark's guest: measure one algorithm after the other, print a line for each, power off.
+
+Arguments: the number of batches, the names, and END; a module `/mnt/tcp_<name>.ko` is loaded where there is one.
+The kernel's command line names the folder that becomes /mnt (``wb_out=``).
+"""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+END = "end"
+RESULTS = Path("/sys/module/cc_cost/parameters")
+
+
+def mount(fstype: str, target: str, options: str = "") -> None:
+    if LIBC.mount(b"none", target.encode(), fstype.encode(), 0, options.encode()):
+        raise OSError(ctypes.get_errno(), f"mount {fstype} on {target}")
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+
+
+def measure(name: str, batches: str) -> tuple[int, int]:
+    run("insmod", "/mnt/cc_cost.ko", f"algorithm={name}", f"batches={batches}")
+    found = tuple(int((RESULTS / what).read_text()) for what in ("ack_ps", "loss_ps"))
+    run("rmmod", "cc_cost")
+    return found[0], found[1]
+
+
+def main() -> None:
+    os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
+    mount("proc", "/proc")
+    mount("sysfs", "/sys")
+    folder = re.search(r"wb_out=(\S+)", Path("/proc/cmdline").read_text())
+    assert folder, "wb_out= is missing"
+    mount("hostfs", "/mnt", folder[1])
+    run("ip", "link", "set", "lo", "up")
+    batches, *names = sys.argv[1 : sys.argv.index(END)]  # the kernel adds arguments of its own
+    for module in sorted(Path("/mnt").glob("tcp_*.ko")):
+        run("insmod", str(module))
+    for name in names:
+        ack_ps, loss_ps = measure(name, batches)
+        print(f"COST {name} {ack_ps} {loss_ps}", flush=True)
+    print("COST done", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BaseException:  # noqa: BLE001 (process 1 must reach the power switch)
+        print(traceback.format_exc(), flush=True)
+    finally:
+        LIBC.reboot(0x4321FEDC)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a congestion control algorithm costs per ACK and per loss, each module beside the kernel's own, in one run.
+
+    ./warpbed exec python -m benchmarks.cost_per_call [--quick] [--cpu N] [NAME ...]
+
+As Kato 2012 Tables 5.1-5.2. A test module (benchmarks/cost/cc_cost.c) calls the algorithms' operations on a connection's
+socket in the guest kernel, in a loop, and measures with the host's clock: the guest runs in real time here, since
+computing takes no virtual time. A guest kernel is a process of the host and computes at the host's speed. Of 1000
+batches the fastest counts, less the cost of the loop itself, so numbers of one run can be compared on a busy machine too.
+Columns: ns per ACK of one packet in congestion avoidance (`pkts_acked` and `cong_avoid`, or `cong_control`), ns per
+loss (`ssthresh`), and both as multiples of cubic's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import UsageError, WarpbedError
+from testbed.spec.names import IN_TREE_CCAS, MODULES, nearest
+from testbed.virtual.kernel import find
+from testbed.virtual.launch import GuestKernel
+
+HERE = Path(__file__).resolve().parent / "cost"
+LINE = re.compile(r"^COST (\w+) (\d+) (\d+)\s*$", re.MULTILINE)
+REGISTERED = re.compile(r'\.name\s*=\s*"(\w+)"|_OPS\("(\w+)"')
+TIMEOUT_S = 600
+BATCHES = 1000
+
+
+@dataclass(frozen=True)
+class Cost:
+    """ns per ACK and per loss."""
+
+    name: str
+    ack_ns: float
+    loss_ns: float
+
+
+def registered() -> list[str]:
+    """The names that the project's modules register."""
+    found: list[str] = []
+    for source in sorted(MODULES.glob("tcp_*.c")):
+        found += [a or b for a, b in REGISTERED.findall(source.read_text())]
+    return found
+
+
+def build(kernel: GuestKernel, work: Path) -> None:
+    """The test module, and the project's modules, in `work`."""
+    for name in ("cc_cost.c", "Kbuild"):
+        shutil.copy(HERE / name, work / name)
+    tree = kernel.linux.parent / "build"
+    command = ["make", "-C", str(tree), "ARCH=um", f"M={work}", "W=1", "modules"]
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise WarpbedError(f"building the test module failed:\n{done.stderr.strip()}")
+    for module in kernel.modules.glob("tcp_*.ko"):
+        shutil.copy(module, work)
+
+
+def measure(kernel: GuestKernel, names: list[str], *, cpu: int, batches: int) -> list[Cost]:
+    """Boot a guest in real time and measure.
+
+    Raises WarpbedError with the console's words where it did not get to the end.
+    """
+    with tempfile.TemporaryDirectory(prefix="warpbed-cost-") as folder:
+        work = Path(folder)
+        build(kernel, work)
+        line = [str(kernel.linux), "mem=256M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"]
+        line += ["init=/usr/bin/python3", "con=null", "con0=null,fd:1", "con1=null", "loglevel=4"]
+        line += ["uml_dir=/dev/shm", "umid=warpbed", f"wb_out={work}"] + (["seccomp=on"] if kernel.has_seccomp else [])
+        line += ["--", "-B", "-I", str(HERE / "guest.py"), str(batches), *names, "end"]
+        cage = Path(__file__).resolve().parents[1] / "testbed/virtual/cage.py"
+        command = ["/usr/bin/python3", "-I", str(cage), str(cpu), str(work), *line]
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "TMPDIR": "/dev/shm"}
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S,
+            env=environment, cwd="/", check=False,
+        )  # fmt: skip
+    found = [Cost(name, int(ack) / 1e3, int(loss) / 1e3) for name, ack, loss in LINE.findall(done.stdout)]
+    if "COST done" not in done.stdout:
+        raise WarpbedError(f"the guest ended (code {done.returncode}) before the end:\n{done.stdout[-2000:]}")
+    return found
+
+
+def table(costs: list[Cost]) -> str:
+    cubic = next((cost for cost in costs if cost.name == "cubic"), None)
+    lines = [f"{'algorithm':14}{'ns per ACK':>12}{'x cubic':>9}{'ns per loss':>13}{'x cubic':>9}"]
+    for cost in sorted(costs, key=lambda cost: cost.ack_ns):
+        ratios = (cost.ack_ns / cubic.ack_ns, cost.loss_ns / cubic.loss_ns) if cubic else (float("nan"),) * 2
+        lines.append(f"{cost.name:14}{cost.ack_ns:12.1f}{ratios[0]:9.2f}{cost.loss_ns:13.1f}{ratios[1]:9.2f}")
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Cost per call of congestion control algorithms.")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="algorithms (default: all); reno and cubic are always there"
+    )
+    parser.add_argument("--quick", action="store_true", help="two batches instead of 1000: does it work?")
+    parser.add_argument("--cpu", type=int, default=0, help="CPU to run on (default: %(default)s)")
+    options = parser.parse_args(argv)
+    known = [*IN_TREE_CCAS, *registered()]
+    try:
+        if unknown := [name for name in options.names if name not in known]:
+            raise UsageError(f"there is no algorithm {unknown[0]!r}; {nearest(unknown[0], known)}")
+        names = list(dict.fromkeys(["reno", "cubic", *(options.names or known)]))
+        print(table(measure(find("default"), names, cpu=options.cpu, batches=2 if options.quick else BATCHES)))
+    except WarpbedError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
