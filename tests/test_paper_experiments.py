@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every experiment file passes the check, and each paper's runs in a short form: fewer seconds, fewer variations.
+
+What the papers' numbers are held against is measured with the files as they are: ./warpbed run experiments/PAPER/FILE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from testbed.experiments import prepare
+from testbed.quantities import seconds
+from testbed.virtual.launch import GuestKernel
+from tests import lab
+
+EXPERIMENTS = sorted((lab.ROOT / "experiments").rglob("*.yml"))
+PAPERS = ("afifi2014", "ho2008", "kato2012", "tokuda2003", "yu2009")
+
+
+@dataclass(frozen=True)
+class Short:
+    """A short form: its length in seconds and the variations that are run."""
+
+    seconds: int
+    only: str
+
+
+SHORT = {
+    "afifi2014/geo-one-way.yml": Short(20, "cca=ftat|hybla"),
+    "ho2008/fig5.2-5.4.yml": Short(6, "cca=medley|ctcp,buffer=50p"),
+    "kato2012/smoothness.yml": Short(8, "tp=90,seed=1"),
+}
+
+
+def name_of(file: Path) -> str:
+    return str(file.relative_to(lab.ROOT / "experiments"))
+
+
+@pytest.mark.parametrize("file", EXPERIMENTS, ids=name_of)
+def test_every_experiment_file_passes_the_check(file: Path) -> None:
+    prepared = prepare(file)
+    assert prepared.errors == []
+    assert prepared.runs
+
+
+def test_every_paper_s_file_has_a_short_form_and_a_source() -> None:
+    files = [file for file in EXPERIMENTS if file.parent.name in PAPERS]
+    assert sorted(map(name_of, files)) == sorted(SHORT)
+    assert [name_of(file) for file in files if not prepare(file).experiment.source] == []
+
+
+def shortened(text: str, length_s: int) -> str:
+    """The file's text with a shorter duration; flows start within its first half, and nothing is claimed of it."""
+    data = yaml.safe_load(text)
+    factor = length_s / seconds(data["duration"])
+    data["duration"] = f"{length_s}s"
+    data["warmup"] = f"{round(seconds(data.get('warmup', '0s')) * factor * 1e3)}ms"
+    for flow in data["flows"]:
+        flow["start"] = f"{round(min(seconds(flow.get('start', '0s')), length_s / 2) * 1e3)}ms"
+        if "stop" in flow:
+            flow["stop"] = f"{round(seconds(flow['stop']) * factor * 1e3)}ms"
+    for claims in ("expectations", "published"):
+        data.pop(claims, None)
+    return yaml.safe_dump(data, sort_keys=False)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_short_form_runs_and_is_trusted(kernel: GuestKernel, tmp_path: Path, name: str) -> None:
+    short = SHORT[name]
+    text = shortened((lab.ROOT / "experiments" / name).read_text(), short.seconds)
+    runs = lab.runs(lab.execute(tmp_path, text, "--only", short.only))
+    assert runs
+    for run in runs:
+        assert run["verdict"]["value"] in ("valid", "suspect"), run["verdict"]
+        assert run["metrics"]["goodput_mbps"] > 0
