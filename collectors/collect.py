@@ -40,7 +40,8 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> None:
     """
     start_ns = int(facts["start_realtime_ns"])
     captures: dict[str, pcap.Packets] = {}
-    streams = [stream for flow in plan.flows for stream in _streams(raw, plan, flow, captures)]
+    recorded = [flow for flow in plan.flows if flow.recorded]
+    streams = [stream for flow in recorded for stream in _streams(raw, plan, flow, captures)]
     flow_of = {(s.connection.source, s.connection.source_port, s.connection.destination_port): s.name for s in streams}
     records.write(out, "flows", _flow_rows(streams, start_ns))
     for kind, make in (("intervals", _interval_columns), ("acks", _ack_columns)):
@@ -72,8 +73,12 @@ def _streams(raw: Path, plan: Plan, flow: FlowPlan, captures: dict[str, pcap.Pac
         (at_destination.source_port == flow.port) | (at_destination.destination_port == flow.port)
     )
     # iperf3 opens its control connection first
-    found = tcp.connections(at_source, flow.port)[1:]
-    if len(found) < flow.parallel:
+    found = tcp.connections(at_source, flow.port)
+    if flow.app == "iperf3":
+        found = found[1:]
+    else:  # other pairs of nodes use the same port
+        found = [c for c in found if _address(c.destination) == plans[flow.destination].address]
+    if flow.app == "iperf3" and len(found) < flow.parallel:
         raise CollectError(f"flow {flow.name}: {len(found)} data connections in the capture, {flow.parallel} expected")
     streams = []
     for number, connection in enumerate(found):

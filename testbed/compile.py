@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from testbed import quantities
+from testbed import compile_traffic, quantities
 from testbed.agent.plan import FIRST_PORT, Capture, FlowPlan, HostSettings, Module, Plan
+from testbed.compile_traffic import Window
 from testbed.errors import Problem, SpecError
+from testbed.spec.base import Cca
 from testbed.spec.load import Document, Loc
-from testbed.spec.model import Cca, Experiment, Flow, HostRules
+from testbed.spec.model import Experiment, Flow, HostRules
 from testbed.spec.names import IN_TREE_CCAS, nearest, project_ccas
+from testbed.spec.traffic import TcpEntry, Video, Web
 from topologies import registry
 from topologies.model import Network, idle_rtt_ns, path
 
@@ -20,6 +23,7 @@ must not depend on it. In virtual time waiting costs nothing."""
 GUEST_MODULES = "/run/warpbed/modules"
 """Where the virtual host's guest sees the kernel build's modules."""
 BATCH_MODULE = "warp_rxbatch"
+HTTP_APPS = ("web", "video")
 NO_PORTS = "1"
 """A port that no flow uses."""
 GRACE_S = 60.0
@@ -65,14 +69,18 @@ def network_of(experiment: Experiment, document: Document) -> Network:
     return network
 
 
-def compile_plan(experiment: Experiment, document: Document) -> Plan:
-    """The agent's plan of a resolved experiment (one without a sweep).
+def compile_plan(experiment: Experiment, document: Document, seed: int = 1) -> Plan:
+    """The agent's plan of a resolved experiment (one without a sweep) and a seed, which random traffic comes from.
 
     Raises SpecError for flows between unknown nodes, and whatever `network_of` raises.
     """
     network = network_of(experiment, document)
     _check_nodes(experiment, document, network)
-    flows = tuple(_flow(i, flow, experiment) for i, flow in enumerate(experiment.flows))
+    compile_traffic.check_names(experiment, document, [node.name for node in network.nodes])
+    _check_http(experiment, document)
+    when = compile_traffic.windows(experiment, document, seed)
+    flows = tuple(_flow(i, flow, when[flow_name(i, flow)]) for i, flow in enumerate(experiment.flows))
+    flows += tuple(compile_traffic.flow_plans(experiment, when))
     samplers = experiment.samplers
     return Plan(
         network=network,
@@ -82,6 +90,7 @@ def compile_plan(experiment: Experiment, document: Document) -> Plan:
         start_grid_s=START_GRID_S,
         hosts={node.name: _host(node.name, experiment, network, flows) for node in network.nodes},
         captures=tuple(_captures(experiment, document, network, flows)),
+        traffic=tuple(compile_traffic.traffic_plans(experiment, when, seed, document)),
         tcp_probe=samplers.tcp_probe,
         sockets_interval_s=_interval(samplers.sockets),
         queues_interval_s=_interval(samplers.queues),
@@ -90,7 +99,7 @@ def compile_plan(experiment: Experiment, document: Document) -> Plan:
     )
 
 
-def used_modules(flows: Iterable[Flow]) -> list[str]:
+def used_modules(flows: Iterable[Flow | TcpEntry]) -> list[str]:
     """Names of the project's modules that flows need, e.g. tcp_medley."""
     return [f"tcp_{name}" for name in dict.fromkeys(flow.cca.name for flow in flows) if name in project_ccas()]
 
@@ -136,9 +145,26 @@ def flow_name(index: int, flow: Flow) -> str:
     return flow.name or f"f{index + 1}"
 
 
-def _flow(index: int, flow: Flow, experiment: Experiment) -> FlowPlan:
-    start_s, size = quantities.seconds(flow.start), flow.size
-    stop_s = quantities.seconds(flow.stop or experiment.duration)
+def tcp_entries(experiment: Experiment) -> list[tuple[Loc, Flow | TcpEntry]]:
+    """All flows and all traffic under a congestion control algorithm, with their places in the file."""
+    found: list[tuple[Loc, Flow | TcpEntry]] = [(("flows", i), flow) for i, flow in enumerate(experiment.flows)]
+    entries = enumerate(experiment.traffic)
+    return found + [(("traffic", i), entry) for i, entry in entries if isinstance(entry, TcpEntry)]
+
+
+def _check_http(experiment: Experiment, document: Document) -> None:
+    """nginx sends with its node's algorithm, so a node's web and video traffic must agree on it."""
+    seen: dict[str, str] = {}
+    for i, entry in enumerate(experiment.traffic):
+        if isinstance(entry, Web | Video) and seen.setdefault(entry.source, entry.cca.name) != entry.cca.name:
+            message = (
+                f"other web or video traffic from {entry.source} uses {seen[entry.source]}; a node's nginx has one"
+            )
+            raise SpecError([Problem(document.file, document.line(("traffic", i, "cca")), f"traffic.{i}.cca", message)])
+
+
+def _flow(index: int, flow: Flow, window: Window) -> FlowPlan:
+    start_s, size, stop_s = window.start_s, flow.size, window.stop_s
     return FlowPlan(
         name=flow_name(index, flow),
         app=flow.app,
@@ -161,6 +187,7 @@ def _host(name: str, experiment: Experiment, network: Network, flows: tuple[Flow
         "net.ipv4.tcp_rmem": f"4096 131072 {receive}",
     }
     algorithms = {flow.cca for flow in flows if flow.source == name}
+    algorithms = {flow.cca for flow in flows if flow.source == name and flow.app in HTTP_APPS} or algorithms
     if len(algorithms) == 1:
         # iperf3 sets the algorithm after its connection has sent a first message; like this it counts from the handshake
         sysctls["net.ipv4.tcp_congestion_control"] = algorithms.pop()
@@ -185,6 +212,8 @@ def _captures(
     if at == "ends":
         places = []
         for flow in flows:
+            if not flow.recorded:
+                continue
             hops = path(network, flow.source, flow.destination)
             places += [(flow.source, hops[0][1]), (flow.destination, hops[-1][0])]
     else:
@@ -214,12 +243,14 @@ def _modules(experiment: Experiment) -> Iterable[Module]:
         return Module(f"{GUEST_MODULES}/{name}.ko", params)
 
     # loaded in any case: with and without batching the guest then draws the same random numbers
-    ports = f"{FIRST_PORT}-{FIRST_PORT + len(experiment.flows) - 1}" if experiment.virtual.batch_receivers else NO_PORTS
+    last = FIRST_PORT + len(experiment.flows) + len(experiment.traffic) - 1
+    ports = f"{FIRST_PORT}-{last}" if experiment.virtual.batch_receivers else NO_PORTS
     yield module(BATCH_MODULE, {"ports": ports})
     params: dict[str, dict[str, str]] = {}
-    for flow in experiment.flows:
+    flows = [entry for _, entry in tcp_entries(experiment)]
+    for flow in flows:
         params.setdefault(f"tcp_{flow.cca.name}", {}).update({k: _param(v) for k, v in flow.cca.params.items()})
-    for name in used_modules(experiment.flows):
+    for name in used_modules(flows):
         yield module(name, params[name])
 
 
@@ -227,11 +258,13 @@ def _in_tree_params(experiment: Experiment, document: Document) -> dict[str, dic
     """Parameters of the kernel's own algorithms; they are global to a kernel, so flows must agree (fidelity rule 7)."""
     found: dict[str, dict[str, str]] = {}
     seen: dict[str, Cca] = {}
-    for i, flow in enumerate(experiment.flows):
+    for loc, flow in tcp_entries(experiment):
         other = seen.setdefault(flow.cca.name, flow.cca)
         if other.params != flow.cca.params:
             message = f"another flow uses {flow.cca.name} with other parameters; they are global to a kernel"
-            raise SpecError([Problem(document.file, document.line(("flows", i, "cca")), f"flows.{i}.cca", message)])
+            raise SpecError(
+                [Problem(document.file, document.line((*loc, "cca")), ".".join(map(str, (*loc, "cca"))), message)]
+            )
         if flow.cca.name in IN_TREE_CCAS and flow.cca.params:
             found[flow.cca.name] = {key: _param(value) for key, value in flow.cca.params.items()}
     return found

@@ -11,6 +11,7 @@ from analysis.errors import AnalysisError
 from analysis.expectations import parse
 from testbed.agent.plan import Plan
 from testbed.compile import compile_plan
+from testbed.compile_traffic import is_random
 from testbed.errors import Problem, SpecError
 from testbed.lint import Finding, lint
 from testbed.runs import Run, expand
@@ -51,9 +52,9 @@ def prepare(path: Path, seed: int | None = None) -> Prepared:
     plans, findings = [], []
     cached: dict[str, Plan] = {}
     for run in runs:
-        key = run.experiment.model_dump_json()
+        key = run.experiment.model_dump_json() + (str(run.seed) if is_random(run.experiment) else "")
         if key not in cached:
-            cached[key] = compile_plan(run.experiment, run.document)
+            cached[key] = compile_plan(run.experiment, run.document, run.seed)
             findings += lint(cached[key])
         plans.append(cached[key])
     return Prepared(experiment, document, runs, plans, list(dict.fromkeys(findings)))

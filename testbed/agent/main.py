@@ -21,8 +21,12 @@ from testbed.agent.plan import Plan
 from testbed.agent.samples import Sampler
 from testbed.agent.schedule import Schedule
 from testbed.agent.tcp_probe import TRACING, TcpProbe
+from testbed.agent.traffic.datagrams import LINGER_S
+from testbed.agent.traffic.process import TrafficProcess
 
 PROBE_DRAIN_S = 0.1
+TRAFFIC_END_S = 10.0
+"""What a traffic process gets to write its result, at least."""
 TICK_S = 1.0
 FLUSH_S = 2.0
 """tcpdump gets packets in blocks, at the latest after a second, and leaves those that it has not got when it is told to
@@ -122,6 +126,7 @@ class _Run:
         self.monitor: Monitor | None = None
         self._captures: list[TcpdumpCapture] = []
         self._flows: list[Iperf3Flow] = []
+        self._traffic: list[TrafficProcess] = []
         self._samplers: list[tuple[Sampler, float]] = []
         self._probe: TcpProbe | None = None
 
@@ -133,14 +138,25 @@ class _Run:
                 TcpdumpCapture(network.pid(capture.node), interface, capture.snap_bytes, self._out_dir)
             )
         for flow in plan.flows:
+            if flow.app != "iperf3":
+                continue
             source, destination = network.pid(flow.source), network.pid(flow.destination)
             address = network.plans[flow.destination].address
             self._flows.append(Iperf3Flow(flow, source, destination, address, self._out_dir))
             self._flows[-1].start_server()
-        if plan.tcp_probe:
+        self._prepare_traffic()
+        if plan.tcp_probe and plan.flows:
             ports = [flow.port for flow in plan.flows]
             self._probe = TcpProbe(self._out_dir, min(ports), max(ports), self._tracing)
         self._prepare_samplers()
+
+    def _prepare_traffic(self) -> None:
+        addresses = {name: node.address for name, node in self._network.plans.items()}
+        for traffic in sorted(self._plan.traffic, key=lambda traffic: traffic.side, reverse=True):  # servers first
+            pid = self._network.pid(traffic.node)
+            self._traffic.append(TrafficProcess(traffic, pid, addresses, self._out_dir))
+        for process in self._traffic:
+            process.wait_ready()
 
     def _prepare_samplers(self) -> None:
         plan, network = self._plan, self._network
@@ -162,8 +178,13 @@ class _Run:
     def go(self, start_s: float, report: Callable[[str], None]) -> None:
         plan, schedule = self._plan, Schedule()
         end_s = start_s + plan.duration_s
+<<<<<<< HEAD
         if plan.realtime:
             self.monitor = Monitor()
+=======
+        for process in self._traffic:
+            process.start(round(start_s * 1e9))
+>>>>>>> 3635125 (Traffic beside the flows: UDP, on-off and FTP-like TCP, web, video, packet pairs, pings; starts by the seed)
         for flow in self._flows:
             schedule.at(start_s + flow.plan.start_s, flow.start_client)
         for sampler, interval_s in self._samplers:
@@ -174,6 +195,8 @@ class _Run:
         def tick() -> None:
             for flow in self._flows:
                 flow.check_running()
+            for process in self._traffic:
+                process.check_running()
             for capture in self._captures:
                 capture.check_running()
             report(f"running {time.monotonic() - start_s:.1f}")
@@ -182,6 +205,18 @@ class _Run:
         schedule.run(end_s)
         for flow in self._flows:
             flow.wait(max(0.0, end_s + plan.grace_s - time.monotonic()))
+        self._end_traffic(end_s + plan.grace_s)
+
+    def _end_traffic(self, until_s: float) -> None:
+        """Clients end by themselves; servers are told to once nothing can be under way any more."""
+        for side in ("client", "server"):
+            for process in self._traffic:
+                if process.plan.side == side:
+                    if side == "server":
+                        process.finish()
+                    process.wait(max(TRAFFIC_END_S, until_s - time.monotonic()))
+            if side == "client" and self._traffic:
+                time.sleep(LINGER_S)
 
     def finish(self) -> tuple[dict[str, int], int]:
         """Stop everything; returns packets that captures lost and events that the trace ring lost."""
@@ -196,6 +231,8 @@ class _Run:
     def kill(self) -> None:
         for flow in self._flows:
             flow.kill()
+        for process in self._traffic:
+            process.kill()
         for capture in self._captures:
             capture.kill()
         if self.monitor is not None:

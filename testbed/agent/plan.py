@@ -24,7 +24,11 @@ PROBE_BYTES = 98
 
 @dataclass(frozen=True)
 class FlowPlan:
-    """One flow. Either `duration_s` or `size_bytes` is set."""
+    """TCP connections of one program between two nodes. Either `duration_s` or `size_bytes` is set.
+
+    app: "iperf3" for a flow, else the kind of traffic that they belong to
+    recorded: whether their packets are captured and become records
+    """
 
     name: str
     app: str
@@ -36,6 +40,23 @@ class FlowPlan:
     duration_s: float | None = None
     size_bytes: int | None = None
     parallel: int = 1
+    recorded: bool = True
+
+
+@dataclass(frozen=True)
+class TrafficPlan:
+    """What one process of a kind of traffic does on one node.
+
+    side: "client" for the one that begins (it sends datagrams, opens connections), "server" for the one that answers
+    settings: the kind's own numbers (testbed.compile_traffic writes them, testbed/agent/traffic/ reads them)
+    """
+
+    name: str
+    kind: str
+    side: str
+    node: str
+    port: int
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,6 +94,7 @@ class Plan:
     start_grid_s: int
     hosts: dict[str, HostSettings]
     captures: tuple[Capture, ...] = ()
+    traffic: tuple[TrafficPlan, ...] = ()
     tcp_probe: bool = True
     sockets_interval_s: float | None = None
     queues_interval_s: float | None = None
@@ -96,6 +118,7 @@ def from_json(text: str) -> Plan:
         network=_network(data.pop("network")),
         flows=tuple(FlowPlan(**flow) for flow in data.pop("flows")),
         hosts={name: HostSettings(**settings) for name, settings in data.pop("hosts").items()},
+        traffic=tuple(TrafficPlan(**traffic) for traffic in data.pop("traffic")),
         captures=tuple(Capture(**capture) for capture in data.pop("captures")),
         modules=tuple(Module(**module) for module in data.pop("modules")),
         **data,

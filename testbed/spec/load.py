@@ -16,6 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from testbed.errors import Problem, SpecError, UsageError
 from testbed.spec.model import Experiment
+from testbed.spec.names import nearest
 
 MAX_FILE_BYTES = 1 << 20
 MAX_NODES = 100_000
@@ -155,6 +156,10 @@ def _message(item: Any, loc: Loc) -> str:
         allowed = context.get("expected", "")
         near = difflib.get_close_matches(str(value), allowed.replace("'", "").replace(" or ", ", ").split(", "), n=1)
         return f"{seen}{'did you mean ' + near[0] + '? ' if near else ''}allowed: {allowed}"
+    if kind == "union_tag_not_found":
+        return f"`kind` is required; allowed: {', '.join(_kinds())}"
+    if kind == "union_tag_invalid":
+        return f"there is no kind {context.get('tag')!r}; {nearest(str(context.get('tag')), _kinds())}"
     if kind == "string_pattern_mismatch":
         return f"{seen}must match {context.get('pattern')}"
     if kind == "string_type":
@@ -170,6 +175,12 @@ def _unknown_key(key: str, item: Any) -> str:
     return f"there is no key {key!r} here; {hint}allowed: {', '.join(allowed)}"
 
 
+def _kinds() -> list[str]:
+    """The kinds of traffic: the only place of the schema where a key says which other keys there are."""
+    schema = Experiment.model_json_schema(by_alias=True)
+    return sorted(schema["properties"]["traffic"]["items"]["discriminator"]["mapping"])
+
+
 def _keys_at(loc: Sequence[int | str]) -> list[str]:
     """Keys that the schema allows at a location, read from the exported JSON Schema."""
     schema = Experiment.model_json_schema(by_alias=True)
@@ -178,6 +189,9 @@ def _keys_at(loc: Sequence[int | str]) -> list[str]:
         options = [here, *here.get("anyOf", [])]
         options = [definitions[o["$ref"].rsplit("/", 1)[-1]] if "$ref" in o else o for o in options]
         for option in options:
+            if part in option.get("discriminator", {}).get("mapping", {}):
+                here = {"$ref": option["discriminator"]["mapping"][part]}
+                break
             if isinstance(part, int) and "items" in option:
                 here = option["items"]
                 break

@@ -8,9 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from testbed import quantities
-from testbed.spec.base import Model, Name, NodeName, ParamName, Scalar, Size, SysctlName, SysctlValue, Time
-from testbed.spec.names import algorithms, nearest
+from testbed.spec.base import (
+    Cca, Model, Name, NodeName, ParamName, Scalar, Size, SysctlName, SysctlValue, Time, with_short_cca,
+)  # fmt: skip
+from testbed.spec.names import nearest
 from testbed.spec.published import Published
+from testbed.spec.traffic import Starts, Traffic
 
 FORMAT = 1
 
@@ -38,23 +41,6 @@ class Hosts(HostRules):
     only: dict[NodeName, HostRules] = {}
 
 
-class Cca(Model):
-    """A congestion control algorithm with parameters (its kernel module's)."""
-
-    name: str
-    params: dict[ParamName, Scalar] = {}
-
-    @model_validator(mode="after")
-    def _known(self) -> Cca:
-        if self.name not in algorithms():
-            raise ValueError(f"there is no algorithm {self.name!r}; {nearest(self.name, algorithms())}")
-        return self
-
-
-def _as_cca(value: Any) -> Any:
-    return {"name": value} if isinstance(value, str) else value
-
-
 class Flow(Model):
     """One flow; ends at `stop`, after `size`, or with the experiment."""
 
@@ -71,7 +57,7 @@ class Flow(Model):
     @model_validator(mode="before")
     @classmethod
     def _short_cca(cls, data: Any) -> Any:
-        return {**data, "cca": _as_cca(data["cca"])} if isinstance(data, dict) and "cca" in data else data
+        return with_short_cca(data)
 
     @model_validator(mode="after")
     def _one_end(self) -> Flow:
@@ -161,7 +147,9 @@ class Experiment(Model):
     warmup: Time = "0s"
     topology: Topology
     hosts: Hosts = Hosts()
-    flows: Annotated[list[Flow], Field(min_length=1, max_length=1000)]
+    flows: Annotated[list[Flow], Field(max_length=1000)] = []
+    traffic: Annotated[list[Traffic], Field(max_length=1000)] = []
+    starts: Annotated[list[Starts], Field(max_length=1000)] = []
     captures: Captures = Captures()
     samplers: Samplers = Samplers()
     virtual: Virtual = Virtual()
@@ -179,12 +167,10 @@ class Experiment(Model):
             raise ValueError("duration must be above 0s")
         if quantities.delay_ns(self.warmup) >= end:
             raise ValueError(f"warmup {self.warmup} is not before the end, {self.duration}")
-        for flow in self.flows:
-            for what, text in (("start", flow.start), ("stop", flow.stop)):
+        for entry in [*self.flows, *self.traffic]:
+            for what, text in (("start", entry.start), ("stop", entry.stop)):
                 if text is not None and quantities.delay_ns(text) > end - (what == "start"):
-                    raise ValueError(
-                        f"flow {flow.name or flow.source}: {what} {text} is after the end, {self.duration}"
-                    )
+                    raise ValueError(f"{entry.name or entry.source}: {what} {text} is after the end, {self.duration}")
         return self
 
     @model_validator(mode="after")
