@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from collectors import applications, queues, records, sockets, tcp, tcp_probe
 from collectors import packets as pcap
-from collectors import queues, records, sockets, tcp, tcp_probe
 from collectors.errors import CollectError
 from collectors.packets import Array
 from testbed.agent.plan import FlowPlan, Plan
@@ -46,6 +46,7 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> None:
     records.write(out, "flows", _flow_rows(streams, start_ns))
     for kind, make in (("intervals", _interval_columns), ("acks", _ack_columns)):
         records.write(out, kind, records.concatenate(kind, [make(stream, plan, start_ns) for stream in streams]))
+    applications.collect(raw, out, plan)
     if plan.tcp_probe:
         initial = {s.name: s.connection.initial_seq for s in streams}
         to_realtime_ns = start_ns - int(facts["start_monotonic_ns"])
@@ -145,9 +146,9 @@ def _address(number: int) -> str:
 
 
 def _interval_columns(s: Stream, plan: Plan, start_ns: int) -> dict[str, Any]:
-    count = int(np.ceil(plan.duration_s / INTERVAL_S))
-    width_ns = int(INTERVAL_S * 1e9)
-    edges = start_ns + width_ns * np.arange(count + 1)
+    first, last = _span(s, plan, start_ns)
+    count, width_ns = last - first, int(INTERVAL_S * 1e9)
+    edges = start_ns + width_ns * np.arange(first, last + 1)
     sent_in = np.searchsorted(s.sent.time_ns, edges)
     arrived_in = np.searchsorted(s.arrival_ns, edges)
     acked_in = np.searchsorted(s.acks.time_ns, edges)
@@ -168,6 +169,16 @@ def _interval_columns(s: Stream, plan: Plan, start_ns: int) -> dict[str, Any]:
         "goodput_mbps": delivered * 8e-6 / INTERVAL_S,
         "in_flight_bytes": np.maximum(highest_sent - highest_acked, 0) + np.zeros(count, dtype=np.int64),
     }
+
+
+def _span(s: Stream, plan: Plan, start_ns: int) -> tuple[int, int]:
+    """First interval and the one after the last: the whole run for a flow, its own life for one transfer of many."""
+    whole = int(np.ceil(plan.duration_s / INTERVAL_S))
+    if s.plan.app == "iperf3":
+        return 0, whole
+    ends = [s.connection.start_ns, *s.sent.time_ns[-1:], *s.arrival_ns[-1:], *s.acks.time_ns[-1:]]
+    first, last = ((int(ns) - start_ns) // int(INTERVAL_S * 1e9) for ns in (ends[0], max(ends)))
+    return max(0, min(first, whole)), max(0, min(last + 1, whole))
 
 
 def _sums(values: Array, edges: Array) -> Array:

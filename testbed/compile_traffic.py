@@ -94,7 +94,7 @@ def windows(experiment: Experiment, document: Document, seed: int) -> dict[str, 
             if quantities.delay_ns(entries[name].start):
                 raise _fail(document, loc, f"{name} has a `start` of its own, {entries[name].start}; leave one out")
             set_by[name] = i
-        found.update(_spread(rule, list(chosen), Random(draws.seed_of(seed, "starts", str(i)))))
+        found.update(_spread(rule, list(chosen), draws.stream(draws.seed_of(seed, "starts", str(i)))))
     result = {}
     for name, entry in entries.items():
         stop_s = end_s if entry.stop is None else quantities.seconds(entry.stop)
@@ -176,7 +176,7 @@ class _Context:
     add: Callable[[str, str, dict[str, Any]], None]
 
     def random(self, purpose: str) -> Random:
-        return Random(draws.seed_of(self.seed, purpose))
+        return draws.stream(draws.seed_of(self.seed, purpose))
 
 
 def _limited(items: Iterator[Any], what: str) -> list[Any]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from analysis import records
-from analysis.errors import ContextError
+from analysis.errors import ContextError, RecordsError
 from analysis.records import Columns
 
 INTERVAL_COLUMNS = ("t_s", "width_s", "wire_bytes", "delivered_bytes")
@@ -51,6 +52,7 @@ class RunRecords:
     queue: Columns | None
     rtt_sum_ms: float
     rtt_samples: int
+    applications: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def tcp_flows(self) -> tuple[Mapping[str, Any], ...]:
@@ -98,7 +100,19 @@ def read_run(run_dir: Path, context: Mapping[str, Any]) -> RunRecords:
         queue=queue,
         rtt_sum_ms=rtt_sum_ms,
         rtt_samples=rtt_samples,
+        applications=tuple(_applications(folder / "applications.json")),
     )
+
+
+def _applications(file: Path) -> list[dict[str, Any]]:
+    """Results of the traffic's programs (collectors.applications); none where the run had no traffic."""
+    if not file.exists():
+        return []
+    try:
+        found = json.loads(file.read_text())
+    except ValueError as error:
+        raise RecordsError(f"{file}: {error}; ./warpbed collect makes the records again") from error
+    return list(found)
 
 
 def _number(context: Mapping[str, Any], name: str, default: float | None) -> float:

@@ -125,6 +125,15 @@ def initial_goodput_mbps(run: RunRecords) -> dict[str, float | None]:
     return found
 
 
+@metric("applications", unit="", label="Applications", keyed="name.field")
+def applications(run: RunRecords) -> list[dict[str, Any]]:
+    """What each traffic entry measured of itself: completion times, page loads, rebuffering, probe round-trip times.
+
+    Source: docs/traffic.md; applications.json.
+    """
+    return [dict(row) for row in run.applications]
+
+
 @metric("flows", unit="", label="Flows", keyed="flow.field")
 def flows(run: RunRecords) -> list[dict[str, Any]]:
     """Each flow by itself, over its whole life: the fields of the metrics contract.

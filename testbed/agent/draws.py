@@ -59,6 +59,11 @@ def seed_of(seed: int, *names: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
+def stream(seed: int) -> Random:
+    """The random numbers of a seed; Mersenne Twister, whose numbers no version of Python changes."""
+    return Random(seed)  # noqa: S311 — traffic, not secrets
+
+
 def periods(
     on: Distribution | None, off: Distribution | None, start_s: float, stop_s: float, random: Random
 ) -> Iterator[tuple[float, float]]:

@@ -39,6 +39,7 @@ TOOLS = {
     "tcpdump": ["tcpdump", "--version"],
     "ip": ["ip", "-V"],
     "mnexec": ["mnexec", "-v"],
+    "nginx": ["/usr/sbin/nginx", "-v"],
 }
 
 

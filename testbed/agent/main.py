@@ -145,7 +145,7 @@ class _Run:
             self._flows.append(Iperf3Flow(flow, source, destination, address, self._out_dir))
             self._flows[-1].start_server()
         self._prepare_traffic()
-        if plan.tcp_probe and plan.flows:
+        if plan.tcp_probe:
             ports = [flow.port for flow in plan.flows]
             self._probe = TcpProbe(self._out_dir, min(ports), max(ports), self._tracing)
         self._prepare_samplers()

@@ -9,7 +9,17 @@ from pydantic import Field, model_validator
 
 from testbed import quantities
 from testbed.spec.base import (
-    Cca, Model, Name, NodeName, ParamName, Scalar, Size, SysctlName, SysctlValue, Time, with_short_cca,
+    Cca,
+    Model,
+    Name,
+    NodeName,
+    ParamName,
+    Scalar,
+    Size,
+    SysctlName,
+    SysctlValue,
+    Time,
+    with_short_cca,
 )  # fmt: skip
 from testbed.spec.names import nearest
 from testbed.spec.published import Published

@@ -9,9 +9,9 @@ import struct
 import time
 from array import array
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
+from testbed.agent import draws
 from testbed.agent.plan import TrafficPlan
 from testbed.agent.traffic import clock
 from testbed.agent.traffic.control import Control
@@ -33,7 +33,7 @@ LINGER_S = 2.0
 
 def times_ns(settings: dict[str, Any]) -> Iterator[int]:
     """When packets leave, ns since the run's start."""
-    gap_ns, random = float(settings["gap_ns"]), Random(settings["seed"])
+    gap_ns, random = float(settings["gap_ns"]), draws.stream(settings["seed"])
     for from_s, to_s in settings["periods"]:
         here, end = from_s * 1e9, to_s * 1e9
         if settings["spacing"] == "constant":

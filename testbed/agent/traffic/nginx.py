@@ -27,8 +27,8 @@ CONFIG = """\
 daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid; error_log stderr warn;
 events {{ worker_connections 4096; }}
 http {{
-  access_log {folder}/access.log main buffer=64k;
   log_format main "$status $body_bytes_sent $request_time";
+  access_log {folder}/access.log main buffer=64k;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
   sendfile on; tcp_nopush off; tcp_nodelay on; keepalive_timeout 1h; keepalive_requests 10000000; send_timeout 1h;
@@ -51,14 +51,7 @@ def serve(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> di
         (folder / "files").chmod(0o755)
         with open(folder / "files" / PATH.lstrip("/"), "wb") as file:
             file.truncate(plan.settings["blob_bytes"])
-        config = CONFIG.format(folder=folder, port=plan.port).replace(
-            "access_log {folder}/access.log main buffer=64k;\n", ""
-        )
-        # a format is to be known before the log that uses it
-        lines = config.splitlines()
-        log = next(i for i, line in enumerate(lines) if "access_log" in line)
-        lines[log], lines[log + 1] = lines[log + 1], lines[log]
-        (folder / "nginx.conf").write_text("\n".join(lines) + "\n")
+        (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, port=plan.port))
         return _run(plan, folder, control)
 
 

@@ -7,7 +7,6 @@ import math
 import socket
 import struct
 import time
-from random import Random
 from typing import Any
 
 from testbed.agent import draws
@@ -26,7 +25,7 @@ def send(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict
     """Pairs one after the other; one whose time has come while the one before is under way follows right after it."""
     settings, gaps = plan.settings, plan.settings["gaps_ns"]
     packet = bytearray(settings["packet_bytes"] - IP_UDP_BYTES)
-    every, random = draws.from_plan(settings["every_s"]), Random(settings["seed"])
+    every, random = draws.from_plan(settings["every_s"]), draws.stream(settings["seed"])
     pairs = refused = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         clock.large_buffers(sock, SOCKET_BYTES)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from random import Random
 from typing import Any
 
 from testbed.agent import draws
@@ -39,7 +38,7 @@ def request(identifier: int, number: int, payload_bytes: int) -> bytes:
 def ping(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict[str, Any]:
     """Send, and look for answers at each sending and at the end."""
     settings, target = plan.settings, addresses[plan.settings["to"]]
-    every, random = draws.from_plan(settings["every_s"]), Random(settings["seed"])
+    every, random = draws.from_plan(settings["every_s"]), draws.stream(settings["seed"])
     payload = settings["packet_bytes"] - IP_BYTES - ICMP.size
     sent_ns: list[int] = []
     rtt_ns: dict[int, int] = {}
@@ -60,7 +59,7 @@ def ping(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict
                 if kind == ECHO_REPLY and identifier == plan.port:
                     # 16 bits of the number come back: the latest request that has them
                     index = len(sent_ns) - 1 - ((len(sent_ns) - 1 - number) & 0xFFFF)
-                    if 0 <= index and index not in rtt_ns:
+                    if index >= 0 and index not in rtt_ns:
                         rtt_ns[index] = when_ns - sent_ns[index]
 
         for when_s in draws.arrivals(every, settings["start_s"], settings["stop_s"], random):

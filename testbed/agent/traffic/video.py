@@ -9,6 +9,7 @@ Rules for the rate of the next segment:
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from testbed.agent.plan import TrafficPlan
@@ -137,5 +138,5 @@ def play(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict
         "rebuffer_count": shown.stalls, "rebuffer_s": shown.stalled_s, "played_s": shown.played_s,
         "rebuffer_ratio": shown.stalled_s / watched_s if watched_s else None,
         "mean_bitrate_mbps": sum(rates) / len(rates) / 1e6 if rates else None,
-        "bitrate_switches": sum(a != b for a, b in zip(rates, rates[1:], strict=False)), "errors": player.errors[:10],
+        "bitrate_switches": sum(a != b for a, b in itertools.pairwise(rates)), "errors": player.errors[:10],
     }  # fmt: skip
