@@ -178,13 +178,10 @@ class _Run:
     def go(self, start_s: float, report: Callable[[str], None]) -> None:
         plan, schedule = self._plan, Schedule()
         end_s = start_s + plan.duration_s
-<<<<<<< HEAD
         if plan.realtime:
             self.monitor = Monitor()
-=======
         for process in self._traffic:
             process.start(round(start_s * 1e9))
->>>>>>> 3635125 (Traffic beside the flows: UDP, on-off and FTP-like TCP, web, video, packet pairs, pings; starts by the seed)
         for flow in self._flows:
             schedule.at(start_s + flow.plan.start_s, flow.start_client)
         for sampler, interval_s in self._samplers:
