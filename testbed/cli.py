@@ -12,6 +12,7 @@ import sys
 
 from testbed.commands import (
     build_kernels,
+    calibrate,
     check,
     collect,
     compare,
@@ -26,7 +27,21 @@ from testbed.commands import (
 )
 from testbed.errors import WarpbedError
 
-COMMANDS = (run, execute, check, listing, collect, metrics, report, compare, build_kernels, new_algorithm, schema, test)
+COMMANDS = (
+    run,
+    execute,
+    check,
+    calibrate,
+    listing,
+    collect,
+    metrics,
+    report,
+    compare,
+    build_kernels,
+    new_algorithm,
+    schema,
+    test,
+)
 
 
 class _Parser(argparse.ArgumentParser):

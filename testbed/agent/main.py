@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.agent import environment, queues, sockets
+from testbed.agent.calibrate import calibrate
 from testbed.agent.capture import TcpdumpCapture
 from testbed.agent.errors import RunError
 from testbed.agent.flows import Iperf3Flow
@@ -63,6 +64,11 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
     report("built")
     facts["environment"] = _environment(plan, network)
     facts["idle_rtt"] = _idle_rtts(plan, network)
+    if plan.calibration != "off":
+        facts["calibration"] = calibrate(network, plan, plan.calibration)
+        report("calibrated")
+    if plan.calibration == "only":
+        return
     run = _Run(plan, network, out_dir, tracing)
     try:
         run.prepare()

@@ -95,6 +95,7 @@ class Plan:
     hosts: dict[str, HostSettings]
     captures: tuple[Capture, ...] = ()
     traffic: tuple[TrafficPlan, ...] = ()
+    calibration: str = "run"
     tcp_probe: bool = True
     sockets_interval_s: float | None = None
     queues_interval_s: float | None = None

@@ -16,7 +16,7 @@ from analysis.table import Style, clean, cut, safe
 FORMATS = ("table", "json", "csv")
 COLOURS = {
     "agrees": "32", "holds": "32", "disagrees": "31", "does not hold": "31", "not comparable": "33",
-    "error": "31", "warning": "33",
+    "error": "31", "warning": "33", "ok": "32", "off": "31", "not calibrated": "33",
 }  # fmt: skip
 """Of words that judge; the words stand there as well, so nothing depends on the colour."""
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed calibrate`: measure an experiment's links as a host builds them, against the file."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import tempfile
+from pathlib import Path
+
+from analysis.calibration import NOT, OFF, OK, Row, as_text, judge
+from testbed.agent.plan import Plan
+from testbed.commands.arguments import host as host_argument
+from testbed.commands.output import add_format, render
+from testbed.commands.prepared import host_of
+from testbed.errors import UsageError, WarpbedError
+from testbed.experiments import Prepared, prepare
+from testbed.hosts.base import Host
+from testbed.selection import select
+
+NAME = "calibrate"
+HELP = "measure delay, rate, buffer and loss of each link as built, against the file"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("experiment", type=Path, help="experiment file")
+    host_argument(command)
+    command.add_argument("--only", default="", metavar="EXPR", help="only these runs' networks, e.g. buffer=50p")
+    add_format(command)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Each different network of the experiment once; 1 where a quantity is off."""
+    asked = prepare(options.experiment)
+    if asked.errors:
+        raise UsageError("\n".join(f"{options.experiment}: {f.rule}: {f.message}" for f in asked.errors))
+    host = host_of(asked, options)
+    found: list[dict[str, object]] = []
+    code = 0
+    for label, plan in networks(asked, options.only).items():
+        if problems := host.problems(plan):
+            raise UsageError("\n".join(f"{options.experiment}: host {host.kind}: {problem}" for problem in problems))
+        rows = judge(plan, measure(host, plan))
+        code = 1 if any(row.verdict == OFF for row in rows) else code
+        found += [{"network": label, "host": host.kind, **dataclasses.asdict(row)} for row in rows]
+        if options.format == "table":
+            print(f"{label} on host {host.kind}\n{render([as_text(row) for row in rows], 'table')}{_summary(rows)}")
+    if options.format != "table":
+        print(render(found, options.format), end="")
+    return code
+
+
+def _summary(rows: list[Row]) -> str:
+    return ", ".join(f"{sum(row.verdict == verdict for row in rows)} {verdict}" for verdict in (OK, OFF, NOT))
+
+
+def networks(asked: Prepared, only: str) -> dict[str, Plan]:
+    """One plan per different network, by the topology and the parameters that make it."""
+    chosen = {id(run) for run in select(asked.runs, only)}
+    if not chosen:
+        raise UsageError(f"--only {only}: no run is left")
+    found: dict[str, Plan] = {}
+    seen = []
+    for run, plan in zip(asked.runs, asked.plans, strict=True):
+        if id(run) in chosen and plan.network not in seen:
+            seen.append(plan.network)
+            topology = run.experiment.topology
+            words = ", ".join(f"{name}={value}" for name, value in topology.params.items())
+            found[f"{topology.name} ({words})" if words else topology.name] = calibration_plan(plan)
+    return found
+
+
+def calibration_plan(plan: Plan) -> Plan:
+    """The plan's network with nothing on it."""
+    return dataclasses.replace(
+        plan, flows=(), traffic=(), captures=(), tcp_probe=False, sockets_interval_s=None, queues_interval_s=None,
+        cca_params={}, calibration="only", modules=tuple(m for m in plan.modules if not _is_algorithm(m.path)),
+    )  # fmt: skip
+
+
+def _is_algorithm(path: str) -> bool:
+    return path.rpartition("/")[2].startswith("tcp_")
+
+
+def measure(host: Host, plan: Plan) -> dict[str, object]:
+    """Build the network on the host and measure it; "calibration" of its guest.json.
+
+    Raises WarpbedError where the host does not get that far.
+    """
+    with tempfile.TemporaryDirectory(prefix="warpbed-calibrate-") as folder:
+        cpu = min(os.sched_getaffinity(0))
+        outcome = host.execute(plan, Path(folder), cpu, 1, lambda _: None, lambda: False)
+    if outcome.error is not None:
+        error = outcome.error
+        raise WarpbedError(f"{error['stage']} {error['subject']}: {error['detail']}")
+    facts: dict[str, object] = outcome.facts["calibration"]
+    return facts
