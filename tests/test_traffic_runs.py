@@ -71,7 +71,7 @@ def test_probes_and_datagrams_on_an_idle_path_measure_the_path(kernel: GuestKern
     ping, pairs, wave = rows["ping"], rows["pairs"], rows["wave"]
     # 98-byte frames: 20 ms of delay, 39.2 µs at 20 Mbit/s and twice 0.784 µs at 1 Gbit/s, each way
     assert ping["sent"] == ping["answered"] == 30
-    assert ping["rtt_min_ms"] == pytest.approx(20 + 2 * (0.0392 + 2 * 0.000784), abs=1e-4)
+    assert ping["rtt_min_ms"] == pytest.approx(20 + 2 * (0.0392 + 2 * 0.000784), abs=1e-3)
     assert ping["rtt_max_ms"] < 20 + 2 * 0.5  # one packet of a pair before it
     # back to back, the bottleneck sets the gap; at 1 ms nothing does
     assert [gap["pairs"] for gap in pairs["gaps"]] == [10, 10, 10]
