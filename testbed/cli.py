@@ -23,6 +23,7 @@ from testbed.commands import (
     report,
     run,
     schema,
+    store,
     test,
 )
 from testbed.errors import WarpbedError
@@ -39,6 +40,7 @@ COMMANDS = (
     compare,
     build_kernels,
     new_algorithm,
+    store,
     schema,
     test,
 )

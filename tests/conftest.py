@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from collectors.store import debian_server
 from testbed.errors import WarpbedError
 from testbed.virtual.kernel import find
 from testbed.virtual.launch import GuestKernel
-from tests import lab
+from tests import lab, store_lab
 
 # each of pytest-xdist's workers keeps to a CPU of its own, so guests of several workers do not meet on one
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
@@ -39,3 +41,12 @@ def kernel() -> GuestKernel:
 def small(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of the small experiment with one seed, made once."""
     return lab.execute(tmp_path_factory.mktemp("small"), lab.SMALL)
+
+
+@pytest.fixture(scope="session")
+def timescale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian_server.Server]:
+    """A running TimescaleDB, one per worker."""
+    if os.geteuid() != 0:
+        pytest.skip("the database's tests need root (chroot)")
+    with debian_server.running(tmp_path_factory.mktemp("pg"), **store_lab.FAST) as server:
+        yield server

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from testbed.errors import UsageError
@@ -14,6 +15,9 @@ HELP = "make the records, metrics and verdicts of result folders again"
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", type=Path, help="a run's folder or an experiment's")
+    command.add_argument(
+        "--store", action="store_true", help="then put the runs into the database, as `store load` does"
+    )
 
 
 def main(options: argparse.Namespace) -> int:
@@ -28,4 +32,8 @@ def main(options: argparse.Namespace) -> int:
     for folder in folders:
         finish(folder)
         print(folder)
+    if options.store:
+        from collectors.store import actions
+
+        return actions.load(path, None, sys.stdout)
     return 0
