@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.spec import ctcp
-from kernels.spec.differential import compare
-from kernels.spec.harness import Hook, kernel, run
+from kernels.spec.harness import Hook
 from kernels.spec.scenarios import standard
-
-needs_kernel = pytest.mark.skipif(kernel() is None, reason="WARPBED_TEST_KERNEL is not set: no kernel to test")
+from testbed.virtual.launch import GuestKernel
+from tests.spec_runs import follows
 
 
 def test_the_delay_window_grows_by_alpha_win_to_the_three_quarters_minus_one() -> None:
@@ -46,16 +45,6 @@ def reference(hook: Hook) -> ctcp.Ctcp:
     return ctcp.Ctcp(float(hook.cwnd))
 
 
-@needs_kernel
-@pytest.mark.parametrize("name", standard("ctcp"))
-def test_the_module_follows_the_specification(name: str) -> None:
+def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """Two packets: the window is the sum of two, each cut to whole packets at its own moment."""
-    result = run(standard("ctcp")[name])
-    got = compare(result.flow(), reference, 2)
-    print(f"{name}: {got}")
-    assert got.windows > 100
-    assert got.mismatches == []
-    if "loss" in name and True:
-        assert got.losses > 0
-    if name == "timeout":
-        assert got.timeouts >= 2
+    follows(kernel, standard("ctcp"), reference, 2)

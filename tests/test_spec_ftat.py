@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.spec import ftat
-from kernels.spec.differential import compare
-from kernels.spec.harness import Flow, Hook, Scenario, kernel, run
+from kernels.spec.harness import Flow, Hook, Scenario, run
 from kernels.spec.scenarios import standard
-
-needs_kernel = pytest.mark.skipif(kernel() is None, reason="WARPBED_TEST_KERNEL is not set: no kernel to test")
+from testbed.virtual.launch import GuestKernel
+from tests.spec_runs import follows
 
 
 def feed(spec: ftat.Ftat, acks: int, start_s: float, gap_s: float, *, loss: bool = False) -> float:
@@ -62,26 +61,15 @@ def reference(hook: Hook) -> ftat.Ftat:
     return ftat.Ftat(float(hook.cwnd))
 
 
-@needs_kernel
-@pytest.mark.parametrize("name", standard("ftat"))
-def test_the_module_follows_the_specification(name: str) -> None:
+def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """No tolerance but where a round trip ends within 2 us of an ACK (1/8 us of srtt adds up): then two packets."""
-    result = run(standard("ftat")[name])
-    got = compare(result.flow(), reference, 2)
-    print(f"{name}: {got}")
-    assert got.windows > 100
-    assert got.mismatches == []
-    if "loss" in name:
-        assert got.losses > 0
-    if name == "timeout":
-        assert got.timeouts >= 2
+    follows(kernel, standard("ftat"), reference, 2)
 
 
-@needs_kernel
-def test_the_first_window_becomes_the_path_s_capacity() -> None:
+def test_the_first_window_becomes_the_path_s_capacity(kernel: GuestKernel) -> None:
     """2 Mbit/s and 1014-byte frames are 246.5 packets/s, 24.65 in 100 ms; the round trip itself grows by the queue."""
     scenario = Scenario((Flow("ftat", phases=((3.0, None),)),), ("ftat",), seconds=3, rate_mbit=2)
-    hooks = [h for h in run(scenario).flow() if h.hook in "IC"]
+    hooks = [h for h in run(kernel, scenario).flow() if h.hook in "IC"]
     begun = next(i for i, h in enumerate(hooks) if h.hook == "I")
     first = hooks[begun].cwnd
     after = next(h.cwnd for h in hooks[begun:] if h.cwnd != first)
@@ -89,8 +77,7 @@ def test_the_first_window_becomes_the_path_s_capacity() -> None:
     assert 25 <= after <= 69
 
 
-@needs_kernel
-def test_random_loss_does_not_cost_throughput_as_in_afifi_l1() -> None:
+def test_random_loss_does_not_cost_throughput_as_in_afifi_l1(kernel: GuestKernel) -> None:
     """10 Mbit/s, 270 ms one way, 2 % loss: published 1.6 Mbit/s against NewReno's fraction of that."""
     base = Scenario(
         (Flow("ftat", phases=((300.0, None),)),),
@@ -102,8 +89,8 @@ def test_random_loss_does_not_cost_throughput_as_in_afifi_l1() -> None:
         packet_bytes=576,
         buffer_packets=1000,
     )
-    got = run(base)
-    reno = run(dataclasses.replace(base, flows=(Flow("reno", phases=((300.0, None),)),)))
+    got = run(kernel, base)
+    reno = run(kernel, dataclasses.replace(base, flows=(Flow("reno", phases=((300.0, None),)),)))
     sent = {name: r.queue[0]["bytes"] * 8 / 300e6 for name, r in (("ftat", got), ("reno", reno))}
     print(sent)
     assert sent["ftat"] > 1.0

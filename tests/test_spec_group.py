@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from kernels.spec import group
 from kernels.spec.differential import INFINITE_SSTHRESH, compare
-from kernels.spec.harness import Flow, Hook, Result, Scenario, kernel, run
-
-needs_kernel = pytest.mark.skipif(kernel() is None, reason="WARPBED_TEST_KERNEL is not set: no kernel to test")
+from kernels.spec.harness import Flow, Hook, Result, Scenario, run
+from testbed.virtual.launch import GuestKernel
 
 
 def test_the_estimate_of_the_paper() -> None:
@@ -84,10 +83,9 @@ def reference(hook: Hook) -> group.Started:
     return group.Started(float(hook.cwnd), ssthresh)
 
 
-@needs_kernel
 @pytest.mark.parametrize("cca", ["liss", "iss", "miss", "js"])
-def test_the_modules_start_as_the_specification_says_and_go_on_as_reno(cca: str) -> None:
-    result = run(several(cca))
+def test_the_modules_start_as_the_specification_says_and_go_on_as_reno(kernel: GuestKernel, cca: str) -> None:
+    result = run(kernel, several(cca))
     found = starts(result, cca)
     print(cca, [(h.port, h.count, estimate, h.cwnd, h.rtt_us, first) for h, estimate, first in found])
     assert len(found) == len(FLOWS)
@@ -111,12 +109,11 @@ def test_the_modules_start_as_the_specification_says_and_go_on_as_reno(cca: str)
         assert got.mismatches == []
 
 
-@needs_kernel
-def test_miss_begins_with_the_window_of_its_loss_history() -> None:
+def test_miss_begins_with_the_window_of_its_loss_history(kernel: GuestKernel) -> None:
     """A shorter RTT than above makes room for more than the kernel's ten packets before the next drop is due."""
     starts_s = (0.0, 3.0, *(6.0 + i for i in range(12)))
     flows = tuple(Flow("miss", 40000 + i, start, ((19.5 - start, None),)) for i, start in enumerate(starts_s))
-    found = starts(run(several("miss", flows=flows, delay_ms=15)), "miss")
+    found = starts(run(kernel, several("miss", flows=flows, delay_ms=15)), "miss")
     print([(h.cwnd, first) for h, _, first in found])
     larger = [(h, first) for h, estimate, first in found if estimate and first > 11]
     assert larger
@@ -125,22 +122,20 @@ def test_miss_begins_with_the_window_of_its_loss_history() -> None:
         assert h.ssthresh >= h.cwnd
 
 
-@needs_kernel
-def test_prefixes_of_other_length_and_other_destinations_are_other_groups() -> None:
+def test_prefixes_of_other_length_and_other_destinations_are_other_groups(kernel: GuestKernel) -> None:
     flows = (Flow("liss", 40000, 0.0, ((12.0, None),)), Flow("liss", 40001, 10.0, ((2.0, None),), dst="203.0.113.3"))
     base = several("liss", flows=flows, seconds=12, loss_percent=0.1)
-    together = run(base)
-    apart = run(dataclasses.replace(base, params={"liss": {"prefix4": 32}}))
+    together = run(kernel, base)
+    apart = run(kernel, dataclasses.replace(base, params={"liss": {"prefix4": 32}}))
     counts = [[h.count for h in r.flow(40001) if h.hook == "I"] for r in (together, apart)]
     assert counts[0][0] > 0
     assert counts[1] == [0]
 
 
-@needs_kernel
-def test_js_paces_its_first_window_over_one_round_trip() -> None:
+def test_js_paces_its_first_window_over_one_round_trip(kernel: GuestKernel) -> None:
     """The first window's ACKs come spread over the round trip, not as a burst at the bottleneck's rate."""
     flows = (Flow("js", 40000, 0.0, ((14.0, None),)), Flow("js", 40001, 12.0, ((2.0, None),)))
-    result = run(several("js", flows=flows, seconds=14, loss_percent=0.05, rate_mbit=100))
+    result = run(kernel, several("js", flows=flows, seconds=14, loss_percent=0.05, rate_mbit=100))
     hooks = list(result.flow(40001))
     begun = next(i for i, h in enumerate(hooks) if h.hook == "I")
     window = hooks[begun].cwnd

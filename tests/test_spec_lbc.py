@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.spec import lbc
-from kernels.spec.differential import compare
-from kernels.spec.harness import Hook, kernel, run
+from kernels.spec.harness import Hook
 from kernels.spec.scenarios import standard
-
-needs_kernel = pytest.mark.skipif(kernel() is None, reason="WARPBED_TEST_KERNEL is not set: no kernel to test")
+from testbed.virtual.launch import GuestKernel
+from tests.spec_runs import follows
 
 
 @given(acked=st.integers(1, 20), cwnd=st.integers(2, 1000))
@@ -32,16 +30,6 @@ def reference(hook: Hook) -> lbc.Lbc:
     return lbc.Lbc(float(hook.cwnd))
 
 
-@needs_kernel
-@pytest.mark.parametrize("name", standard("lbc"))
-def test_the_module_follows_the_specification(name: str) -> None:
+def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """One packet: the kernel's count of ACKed packets in avoidance is whole."""
-    result = run(standard("lbc")[name])
-    got = compare(result.flow(), reference, 1)
-    print(f"{name}: {got}")
-    assert got.windows > 100
-    assert got.mismatches == []
-    if "loss" in name and True:
-        assert got.losses > 0
-    if name == "timeout":
-        assert got.timeouts >= 2
+    follows(kernel, standard("lbc"), reference, 1)

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from kernels.spec import medley
 from kernels.spec.base import Ack
-from kernels.spec.differential import compare
-from kernels.spec.harness import Flow, Hook, Result, Scenario, kernel, run
-
-needs_kernel = pytest.mark.skipif(kernel() is None, reason="WARPBED_TEST_KERNEL is not set: no kernel to test")
+from kernels.spec.harness import Flow, Hook, Result, Scenario, run
+from testbed.virtual.launch import GuestKernel
+from tests.spec_runs import follows
 
 HO_WINDOWS = [2, 2, 4, 8, 14, 22, 32, 44, 58, 74, 92, 112]  # Ho Table 4.1
 HO_INCREMENTS = [0, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20]
@@ -107,11 +106,12 @@ FIG_5_1 = Scenario(
 )
 
 
-@needs_kernel
 @pytest.mark.parametrize("buffer_packets", [250, 50])
-def test_the_module_holds_50_mbit_with_a_short_queue_as_in_fig_5_2_to_5_4(buffer_packets: int) -> None:
+def test_the_module_holds_50_mbit_with_a_short_queue_as_in_fig_5_2_to_5_4(
+    kernel: GuestKernel, buffer_packets: int
+) -> None:
     """mu = 50 Mbit/s / 1014-byte frames = 6163 packets/s; the queue is (RTT - least RTT) mu."""
-    got = run(dataclasses.replace(FIG_5_1, buffer_packets=buffer_packets))
+    got = run(kernel, dataclasses.replace(FIG_5_1, buffer_packets=buffer_packets))
     mu = 50e6 / 8 / 1014
     begun = False
     samples: list[tuple[float, float]] = []
@@ -190,21 +190,9 @@ SCENARIOS = {
 }
 
 
-@needs_kernel
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_the_module_follows_the_specification_exactly(name: str) -> None:
+def test_the_module_follows_the_specification_exactly(kernel: GuestKernel) -> None:
     """Tolerance none: the decisions are comparisons that 2^-10 packet and 1/8 us do not blur in these runs."""
-    scenario = SCENARIOS[name]
-    result = run(scenario)
-    for flow in scenario.flows:
-        got = compare(result.flow(flow.port), reference)
-        print(f"{name}, port {flow.port}: {got}")
-        assert got.windows > 100
-        assert got.mismatches == []
-        if "loss" in name or "NewReno" in name:
-            assert got.losses > 0
-        if name == "timeout":
-            assert got.timeouts >= 2
+    follows(kernel, SCENARIOS, reference)
 
 
 def test_equations_4_6_and_4_7_give_the_papers_later_steps() -> None:

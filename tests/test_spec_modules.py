@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from kernels.spec.harness import Flow, GuestError, Scenario, kernel, run
+from kernels.spec.harness import Flow, Scenario, run_all
+from testbed.virtual.launch import GuestKernel
 
-needs_kernel = pytest.mark.skipif(kernel() is None, reason="WARPBED_TEST_KERNEL is not set: no kernel to test")
 SOURCES = sorted((pathlib.Path(__file__).parents[1] / "kernels" / "modules").glob("tcp_*.c"))
 NAMES = [s.stem.removeprefix("tcp_") for s in SOURCES]
 RANGE = re.compile(r"CC_PARAM_RANGE\((\w+), (\d+), (\d+)\)")
@@ -35,30 +35,36 @@ def test_every_parameter_states_its_unit_or_range_and_default(source: pathlib.Pa
             assert described[name].endswith(")")
 
 
-@needs_kernel
-@pytest.mark.parametrize("name", NAMES)
-def test_a_value_out_of_range_is_refused(name: str) -> None:
-    source = next(s for s in SOURCES if s.stem == f"tcp_{name}")
-    for parameter, _, high in ranges(source)[:2]:
-        scenario = Scenario((Flow(name),), (name,), {name: {parameter: high + 1}}, seconds=0.1, trace=False)
-        with pytest.raises(GuestError, match=r"[Ii]nvalid"):
-            run(scenario)
+def parameter_path(name: str, parameter: str) -> str:
+    return f"/sys/module/tcp_{name}/parameters/{parameter}"
 
 
-@needs_kernel
-@pytest.mark.parametrize("name", NAMES)
-def test_unloading_is_refused_while_a_flow_runs_and_works_after(name: str) -> None:
-    busy = Scenario(
-        (Flow(name, phases=((3.0, None),)),), (name,), seconds=3, trace=False, changes=((1.0, f"rmmod tcp_{name}"),)
-    )
-    with pytest.raises(GuestError, match="in use"):
-        run(busy)
-    run(
+def test_values_out_of_range_are_refused_at_load_and_at_every_write(kernel: GuestKernel) -> None:
+    """One guest: each parameter of each module below and above its range; the value that was there stays."""
+    scenarios = []
+    for name, source in zip(NAMES, SOURCES, strict=True):
+        loads, writes = [], []
+        for parameter, low, high in ranges(source):
+            for value in (high + 1, *([low - 1] if low else [])):
+                loads.append((0.1, f"! arameter insmod /mnt/tcp_{name}.ko {parameter}={value}"))
+                writes.append((0.1, f"! Invalid write {parameter_path(name, parameter)} {value}"))
+            writes += [(0.2, f"write {parameter_path(name, parameter)} {value}") for value in (low, high)]
+        scenarios.append(Scenario((), bring=(name,), seconds=0.5, changes=tuple(loads)))
+        scenarios.append(Scenario((), (name,), seconds=0.5, changes=tuple(writes), trace=False))
+    assert sum(len(s.changes) for s in scenarios) > 100
+    assert len(list(run_all(kernel, scenarios))) == len(scenarios)
+
+
+def test_unloading_is_refused_while_a_flow_runs_and_works_after(kernel: GuestKernel) -> None:
+    """run_all() itself unloads the module after each scenario and fails if it cannot."""
+    scenarios = [
         Scenario(
-            (Flow(name, phases=((1.0, 1e5),)),),
+            (Flow(name, phases=((3.0, None),)),),
             (name,),
-            seconds=12,
+            seconds=3,
             trace=False,
-            changes=((10.0, f"rmmod tcp_{name}"),),
+            changes=((1.0, f"! use rmmod tcp_{name}"),),
         )
-    )
+        for name in NAMES
+    ]
+    assert len(list(run_all(kernel, scenarios))) == len(NAMES)

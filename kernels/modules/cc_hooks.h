@@ -15,6 +15,10 @@ enum cc_hook {
 	CC_EVENT	= 'E',	/* after cwnd_event(): count is the event */
 	CC_UNDO		= 'U',	/* undo_cwnd(): count is the result */
 	CC_REXMIT_LOST	= 'X',	/* a retransmission was found lost */
+	CC_ESTIMATE	= 'M',	/* ssthresh was measured: count is it */
+	CC_PAIR		= 'D',	/* an inverted pair: count is the sequence number of
+				 * n, rtt_us the gap between the departures, us
+				 */
 };
 
 #endif /* WARPBED_CC_HOOKS_H */

@@ -8,6 +8,7 @@
 #ifndef WARPBED_COMPAT_H
 #define WARPBED_COMPAT_H
 
+#include <linux/hrtimer.h>
 #include <linux/timer.h>
 #include <linux/uaccess.h>
 #include <linux/version.h>
@@ -16,6 +17,20 @@
 /* from_timer() was renamed in 6.16 */
 #ifndef timer_container_of
 #define timer_container_of(var, timer, field) from_timer(var, timer, field)
+#endif
+
+/* hrtimer_init() and the function's assignment became one call in 6.13 */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#define compat_hrtimer_setup hrtimer_setup
+#else
+static inline void
+compat_hrtimer_setup(struct hrtimer *timer,
+		     enum hrtimer_restart (*function)(struct hrtimer *),
+		     clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
 #endif
 
 /* proto->recvmsg() had a last argument int *addr_len before 7.0 */

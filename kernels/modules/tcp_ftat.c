@@ -59,6 +59,7 @@ struct ftat {
 	u32 threshold;			/* cwndthreshold, packets */
 	u32 init_cwnd;			/* 64 KB in packets */
 	u32 growth;			/* packets ACKed towards the next one */
+	u32 cwnd;			/* window after the last ACK or before a loss */
 	u8 phase;
 	u8 app_limited:1;
 };
@@ -74,6 +75,7 @@ static void ftat_init(struct sock *sk)
 		cc_set_cwnd(tp, ca->init_cwnd, 1);
 	else
 		ca->phase = FTAT_INCREASE;
+	ca->cwnd = tcp_snd_cwnd(tp);
 	trace_cc_hook(sk, CC_INIT, ca->init_cwnd, -1);
 }
 
@@ -161,6 +163,7 @@ static void ftat_cong_control(CC_CONTROL_ARGS)
 			ftat_increase(sk, acked);
 		}
 	}
+	ca->cwnd = tcp_snd_cwnd(tp);
 	cc_update_pacing_rate(sk, 200);
 	trace_cc_hook(sk, CC_CONTROL, acked, loss | !limited << 1);
 }
@@ -168,8 +171,10 @@ static void ftat_cong_control(CC_CONTROL_ARGS)
 /* The kernel asks at the beginning of every recovery: no cut. */
 static u32 ftat_ssthresh(struct sock *sk)
 {
+	struct ftat *ca = inet_csk_ca(sk);
 	u32 ssthresh = max(tcp_snd_cwnd(tcp_sk(sk)), 2U);
 
+	ca->cwnd = tcp_snd_cwnd(tcp_sk(sk));
 	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
 	return ssthresh;
 }
@@ -183,7 +188,8 @@ static void ftat_set_state(struct sock *sk, u8 new_state)
 		if (ca->phase == FTAT_MEASURE)
 			cc_set_cwnd(tp, tp->delivered - ca->delivered, 1);
 		else if (inet_csk(sk)->icsk_ca_state != TCP_CA_Loss)
-			ca->threshold = tp->prior_cwnd;
+			/* prior_cwnd is older if a recovery is under way */
+			ca->threshold = ca->cwnd;
 		ca->phase = FTAT_INCREASE;
 		ca->growth = 0;
 	} else if (new_state == TCP_CA_CWR && ca->phase == FTAT_INCREASE) {
@@ -195,8 +201,10 @@ static void ftat_set_state(struct sock *sk, u8 new_state)
 
 static u32 ftat_undo_cwnd(struct sock *sk)
 {
+	struct ftat *ca = inet_csk_ca(sk);
 	u32 cwnd = tcp_reno_undo_cwnd(sk);
 
+	ca->cwnd = cwnd;
 	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
 	return cwnd;
 }

@@ -7,7 +7,8 @@ import math
 
 from kernels.spec.base import Ack, Reno
 
-RESOLUTION_S = 5e-7  # of the kernel's clock: two ACKs closer than this share a sample
+CLOCK_HZ = 1e6
+"""Of the sender's clock: spans are whole ticks, and two ACKs of one tick share a sample."""
 
 
 class Westwood:
@@ -37,7 +38,7 @@ class Span:
             self.begun, self.before = now_s, delivered
             return None
         dt, packets = now_s - self.begun, delivered - self.before
-        if dt < RESOLUTION_S or dt < self.length - RESOLUTION_S:
+        if round(dt * CLOCK_HZ) < max(1, math.ceil(self.length * CLOCK_HZ - 1e-3)):
             return None
         self.begun, self.before = now_s, delivered
         return dt, packets

@@ -41,6 +41,15 @@ class Specification:
     def on_start(self, delivered: int, in_flight: int) -> None:
         """The connection begins (SYN and handshake count as the stack counts them)."""
 
+    grows_on_duplicates = False
+    """Whether on_acknowledged() may change the window."""
+
+    def on_pair(self, seq: int, gap_s: float) -> None:
+        """Packets n (which begins at seq) and n + 1 leave inverted with a gap between them."""
+
+    def on_acknowledged(self, una: int, acked: int, now_s: float, *, limited: bool) -> None:
+        """Any ACK: new data up to una, acked packets of it (0: perhaps a duplicate); comes before on_sample()."""
+
     def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
         """An RTT sample (None: the ACK gave none), also during recovery; comes before on_ack() of the same ACK."""
 
@@ -91,9 +100,8 @@ class Reno(Specification):
         return int(left)
 
     def grow_avoidance(self, acked: int, per_round: float = 1.0) -> None:
-        """per_round / W for every packet ACKed, W taken in whole packets."""
-        for _ in range(acked):
-            self.cwnd += per_round / self.window
+        """per_round / W for every packet ACKed, W taken in whole packets when the ACK comes (RFC 5681 section 3.1)."""
+        self.cwnd += acked * per_round / self.window
 
     def on_ack(self, ack: Ack) -> None:
         if not ack.limited:

@@ -70,8 +70,7 @@ class Ctcp(Reno):
         self._follow()
         if over and self.rtts:
             self.dwnd = self.delay_window(self.window, math.fsum(self.rtts) / len(self.rtts))
-        for _ in range(acked):
-            self.aimd += 1 / (math.floor(self.aimd + 1e-9) + math.floor(self.dwnd + 1e-9))
+        self.aimd += acked / max(1, math.floor(self.aimd + 1e-9) + math.floor(self.dwnd + 1e-9))
         self.cwnd = float(max(2, math.floor(self.aimd + 1e-9) + math.floor(self.dwnd + 1e-9)))
 
     def on_loss(self, now_s: float) -> None:

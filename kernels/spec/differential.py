@@ -11,6 +11,7 @@ from kernels.spec.base import Ack, Specification
 from kernels.spec.harness import STATES, Hook
 
 INFINITE_SSTHRESH = 0x7FFFFFFF
+REDUCING = (STATES.index("cwr"), STATES.index("recovery"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,12 +33,15 @@ class Comparison:
     timeouts: int = 0
     undos: int = 0
     retransmissions_lost: int = 0
+    pairs: int = 0
+    estimates: int = 0
     mismatches: list[Mismatch] = dataclasses.field(default_factory=list)
 
     def __str__(self) -> str:
         return (
             f"{self.windows} windows, {self.thresholds} thresholds, {self.losses} losses, {self.timeouts} timeouts, "
-            f"{self.retransmissions_lost} retransmissions lost, {self.undos} undone: {len(self.mismatches)} mismatches"
+            f"{self.retransmissions_lost} retransmissions lost, {self.undos} undone, {self.pairs} pairs, "
+            f"{self.estimates} estimates: {len(self.mismatches)} mismatches"
         )
 
 
@@ -52,13 +56,15 @@ def compare(
     The specification's window is rounded down, as TCP sends whole packets.  During fast recovery the kernel's
     proportional rate reduction owns the window, so it is compared again once recovery is over.  An application-limited
     kernel shrinks the window by itself (RFC 2861), as does an undo: the specification is then told the kernel's window.
+    So it is where a loss is found while rate reduction owns the window: without SACK the kernel stays in recovery until
+    something beyond it is ACKed, and if nothing is, the timeout's ssthresh comes from that reduced window.
     """
     result = Comparison()
     spec: Specification | None = None
     start_us = 0
     last_rtt: float | None = None
     last_cwnd = 0
-    undone = recovered = False
+    undone = recovered = owns_window = estimated = False
     for h in hooks:
         now_s = h.now_us / 1e6
         if h.hook == "I":
@@ -80,9 +86,14 @@ def compare(
         spec.on_delivered(h.delivered)
         if h.hook == "P":
             last_rtt = h.rtt_us / 1e6 if h.rtt_us > 0 else None
+            if spec.grows_on_duplicates and h.state in (0, 1) and h.cwnd < last_cwnd:
+                spec.cwnd = float(h.cwnd)  # nothing but the kernel shrinks it here
+            spec.on_acknowledged(h.una, h.count, now_s, limited=h.limited)
             if recovered and h.state in (0, 1):
                 check("cwnd", h.cwnd, spec.cwnd)
                 result.windows += 1
+            elif spec.grows_on_duplicates and h.state in (0, 1):
+                check("cwnd", h.cwnd, spec.cwnd)
             elif h.state in (0, 1) and h.cwnd != last_cwnd:
                 spec.cwnd, last_cwnd = float(h.cwnd), h.cwnd
             spec.on_sample(last_rtt, h.count, now_s, recovering=h.state >= 2)
@@ -90,12 +101,21 @@ def compare(
             spec.on_ack(Ack(h.count, now_s, last_rtt, h.delivered, h.in_flight, bool(h.rtt_us), h.unsent))
             check("cwnd", h.cwnd, spec.cwnd)
             result.windows += 1
+        elif h.hook == "D":
+            spec.on_pair(h.count, h.rtt_us / 1e6)
+            result.pairs += 1
+        elif h.hook == "M":
+            estimated = True
+            continue
         elif h.hook == "C":
+            owns_window = True
             spec.on_control(h.count, now_s, loss=bool(h.rtt_us & 1), limited=not h.rtt_us & 2)
             check("cwnd", h.cwnd, spec.cwnd)
             result.windows += 1
         elif h.hook == "L":
             undone = False
+            if h.state in REDUCING and not owns_window:
+                spec.cwnd = float(h.cwnd)
             spec.on_loss(now_s)
             check("ssthresh", h.count, spec.ssthresh)
             result.thresholds += 1
@@ -117,6 +137,10 @@ def compare(
             elif h.count == STATES.index("open") and h.state in (2, 3):
                 spec.on_recovered(h.delivered, h.in_flight)
                 recovered = not undone  # the kernel may set the window only after this hook
+        if estimated:
+            check("ssthresh", h.ssthresh, spec.ssthresh)
+            result.estimates += 1
+            estimated = False
         recovered = recovered and h.hook == "S"
         last_cwnd = h.cwnd
     return result

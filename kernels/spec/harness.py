@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a scenario with the real modules in a UML guest and read what every hook saw.
+"""Run scenarios with the real modules in a UML guest and read what every hook saw.
 
-The kernel is the folder named by ``WARPBED_TEST_KERNEL``: ``linux`` (UML with time travel) and ``modules/*.ko``.
+The same scenario gives the same hooks, bit for bit, on any machine: see guest.py.
 """
 
 from __future__ import annotations
@@ -14,21 +14,35 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from kernels.spec import trace
 
 GUEST = pathlib.Path(__file__).with_name("guest.py")
 MEMORY = "/dev/shm"
 STATES = ("open", "disorder", "cwr", "recovery", "loss")
+GUEST_SEED = 1
+"""Of the guest's random numbers but the losses; they decide addresses and sequence numbers."""
 
 
 class GuestError(Exception):
-    """The guest did not finish its scenario; the message holds its own words."""
+    """The guest did not finish its scenarios; the message holds its own words."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Hook:
-    """One line of the trace event cc_hook; kernels/modules/cc_hooks.h explains the letters."""
+class Kernel(Protocol):
+    """A kernel build: testbed.virtual.launch.GuestKernel."""
+
+    @property
+    def linux(self) -> pathlib.Path: ...
+    @property
+    def modules(self) -> pathlib.Path: ...
+    @property
+    def has_seccomp(self) -> bool: ...
+
+
+class Hook(NamedTuple):
+    """One trace event cc_hook; kernels/modules/cc_hooks.h explains the letters."""
 
     port: int
     hook: str
@@ -66,11 +80,15 @@ class Scenario:
     buffer_packets: int = 250
     packet_bytes: int = 1000
     loss_percent: float = 0.0
+    ack_loss_percent: float = 0.0
+    seed: int = 1  # of the losses
     quickack: bool = True
     sack: bool = True
     blackouts: tuple[tuple[float, float], ...] = ()
-    changes: tuple[tuple[float, str], ...] = ()
+    changes: tuple[tuple[float, str], ...] = ()  # commands in the guest, see guest.change()
+    bring: tuple[str, ...] = ()  # modules that are not loaded but lie in the guest's /mnt
     sender_mbit: float = 0.0  # rate of the sender's own interface, 0 for none
+    sender_qdisc: str = ""  # or a qdisc of another kind, in tc's words
     trace_kb: int = 200_000
     trace: bool = True
 
@@ -80,7 +98,10 @@ class Result:
     hooks: tuple[Hook, ...]
     start_us: float
     queue: list[dict[str, Any]]
+    sender_queue: list[dict[str, Any]]
     sockets: str
+    counters: dict[str, dict[str, int]]
+    """What the kernel's TCP counters (/proc/net/snmp, netstat) of `snd` and `rcv` rose by."""
 
     def flow(self, port: int = 40000) -> Iterator[Hook]:
         return (h for h in self.hooks if h.port == port)
@@ -90,90 +111,102 @@ class Result:
         return int(self.queue[-1]["drops"])
 
 
-def kernel() -> pathlib.Path | None:
-    """The folder to test, or None where there is none (the tests then skip)."""
-    name = os.environ.get("WARPBED_TEST_KERNEL")
-    if not name:
-        return None
-    folder = pathlib.Path(name)
-    missing = [p for p in ("linux", "modules") if not (folder / p).exists()]
-    if missing:
-        raise GuestError(f"WARPBED_TEST_KERNEL={name}: no {' and no '.join(missing)} in it")
-    return folder
-
-
 _cpu = itertools.cycle(sorted(os.sched_getaffinity(0)))
 
 
-def run(scenario: Scenario, timeout_s: float = 300.0) -> Result:
-    folder = kernel()
-    if folder is None:
-        raise GuestError("WARPBED_TEST_KERNEL is not set")
-    with tempfile.TemporaryDirectory(prefix="warpbed-spec-") as name:
+def run(kernel: Kernel, scenario: Scenario, timeout_s: float = 300.0) -> Result:
+    """One scenario in a guest of its own."""
+    return next(run_all(kernel, [scenario], timeout_s))
+
+
+def run_all(kernel: Kernel, scenarios: Sequence[Scenario], timeout_s: float = 600.0) -> Iterator[Result]:
+    """Scenarios one after the other in one guest; their results are read one by one.
+
+    Raises GuestError where the guest, or what it was told to do, failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="warpbed-spec-", dir=MEMORY if os.path.isdir(MEMORY) else None) as name:
         out = pathlib.Path(name)
-        text = dataclasses.asdict(scenario)
-        for module in scenario.modules:  # the guest covers the host's /tmp, so the modules come along
-            shutil.copy(folder / "modules" / f"tcp_{module}.ko", out)
-        text["modules"] = [{"path": f"/mnt/tcp_{m}.ko", "params": scenario.params.get(m, {})} for m in scenario.modules]
-        text["events"] = [f"tcp_{m}" for m in scenario.modules] if scenario.trace else []
-        (out / "scenario.json").write_text(json.dumps(text))
-        command = [
-            "taskset",
-            "-c",
-            str(next(_cpu)),
-            str(folder / "linux"),
-            "mem=1G",
-            "root=/dev/root",
-            "rootfstype=hostfs",
-            "rootflags=/",
-            "ro",
-            f"init={GUEST}",
-            "time-travel=inf-cpu",
-            "time-travel-start=1000000000",
-            "con=null",
-            "con0=fd:0,fd:1",
-            "seccomp=on",
-            "quiet",
-            f"wb_out={out}",
-        ]
-        environment = {**os.environ, "TMPDIR": MEMORY if os.path.isdir(MEMORY) else tempfile.gettempdir()}
-        try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, env=environment, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            raise GuestError(f"the guest was still running after {timeout_s} s") from error
-        console = done.stdout.decode(errors="replace")
-        if (out / "error.txt").exists():
-            raise GuestError((out / "error.txt").read_text() + console[-2000:])
-        if not (out / "result.json").exists() or "Call Trace" in console or "WARNING:" in console:
-            raise GuestError(f"exit {done.returncode}; console ends:\n{console[-3000:]}")
-        result = json.loads((out / "result.json").read_text())
-        hooks = tuple(parse((out / "trace.txt").read_text()))
-        for line in result["trace_stats"].splitlines():
-            if line.startswith("overrun:") and line.split()[1] != "0":
-                raise GuestError(f"the trace buffer overflowed ({line}); raise trace_kb")
-    return Result(hooks, result["start_us"], result["queue"], result["sockets"])
+        for module in {
+            m for s in scenarios for m in (*s.modules, *s.bring)
+        }:  # the guest covers the host's /tmp: they come along
+            shutil.copy(kernel.modules / f"{file_name(module)}.ko", out)
+        (out / "scenarios.json").write_text(json.dumps([_for_guest(s) for s in scenarios]))
+        _boot(kernel, out, timeout_s)
+        for i in range(len(scenarios)):
+            yield _read(out, i)
 
 
-def parse(text: str) -> Iterator[Hook]:
-    for line in text.splitlines():
-        words = line.replace("cc_hook: ", "").split()
-        numbers = [int(w) for w in words[2:]]
-        now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered, state, flags = numbers
-        yield Hook(
-            int(words[0]),
-            words[1],
-            now_us,
-            una,
-            nxt,
-            cwnd,
-            ssthresh,
-            count,
-            rtt_us,
-            in_flight,
-            delivered,
-            state,
-            limited=bool(flags & 1),
-            unsent=bool(flags & 2),
+def file_name(module: str) -> str:
+    """`hoe` is tcp_hoe; what is no congestion control is named in full, like sch_invert."""
+    return module if "_" in module and module.split("_")[0] in ("sch", "warp") else f"tcp_{module}"
+
+
+def _for_guest(scenario: Scenario) -> dict[str, Any]:
+    text = dataclasses.asdict(scenario)
+    names = [file_name(m) for m in scenario.modules]
+    text["modules"] = [
+        {"name": name, "path": f"/mnt/{name}.ko", "params": scenario.params.get(module, {})}
+        for name, module in zip(names, scenario.modules, strict=True)
+    ]
+    text["events"] = [name for name in names if name.startswith("tcp_")] if scenario.trace else []
+    return text
+
+
+def _boot(kernel: Kernel, out: pathlib.Path, timeout_s: float) -> None:
+    command = [
+        "taskset",
+        "-c",
+        str(next(_cpu)),
+        "setarch",
+        "-R",
+        str(kernel.linux),
+        "mem=1G",
+        "root=/dev/root",
+        "rootfstype=hostfs",
+        "rootflags=/",
+        "ro",
+        f"init={GUEST}",
+        "time-travel=inf-cpu",
+        f"um_seed={GUEST_SEED}",
+        "time-travel-start=1000000000000000000",
+        "con=null",
+        "con0=null,fd:1",
+        "con1=null",
+        "quiet",
+        f"uml_dir={out}",
+        "umid=guest",
+        f"wb_out={out}",
+        *(["seccomp=on"] if kernel.has_seccomp else []),
+    ]
+    environment = {"PATH": os.environ["PATH"], "HOME": "/root", "TMPDIR": str(out)}
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, env=environment, check=False
         )
+    except subprocess.TimeoutExpired as error:
+        raise GuestError(f"the guest was still running after {timeout_s} s") from error
+    console = (done.stdout + done.stderr).decode(errors="replace")
+    if (out / "error.txt").exists():
+        raise GuestError((out / "error.txt").read_text() + console[-2000:])
+    if done.returncode or "Call Trace" in console or "WARNING:" in console:
+        raise GuestError(f"exit {done.returncode}; console ends:\n{console[-3000:]}")
+
+
+def _read(out: pathlib.Path, number: int) -> Result:
+    if not (out / f"{number}.json").exists():
+        raise GuestError(f"scenario {number} left no result")
+    result = json.loads((out / f"{number}.json").read_text())
+    if result["trace_lost"]:
+        raise GuestError(f"the trace buffer overflowed ({result['trace_lost']} events); raise trace_kb")
+    hooks: tuple[Hook, ...] = ()
+    if (out / f"{number}.trace").exists():
+        events = trace.events((out / f"{number}.trace").read_bytes(), (out / f"{number}.format").read_text(), FIELDS)
+        hooks = tuple(
+            Hook(port, chr(hook), *rest, bool(flags & 1), bool(flags & 2)) for port, hook, *rest, flags in events
+        )
+    return Result(
+        hooks, result["start_us"], result["queue"], result["sender_queue"], result["sockets"], result["counters"]
+    )
+
+
+FIELDS = (*Hook._fields[:-2], "limited")

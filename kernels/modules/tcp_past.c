@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * PaSt: paced start
+ *
+ * Slow start in rounds of 2, 4, 8, 16 and 32 packets, each a train with a given
+ * gap between its packets.  A train that comes out wider than it went in was
+ * faster than what the path has to spare; the gap is doubled towards the turning
+ * point and then halves its distance to it.  ssthresh = R / gap.
+ *
+ * Hu and Steenkiste, "Improving TCP startup performance using active
+ * measurements: algorithm and evaluation", ICNP 2003, as Yu 2009 (dissertation,
+ * University of Florida) s4.6 and algorithm 3 compare with it:
+ *  - The first round is sent back to back, the second with half of the gap that
+ *    comes out of it.
+ *  - A round is over when all of its ACKs are there; its output gap is the mean
+ *    over the train.
+ *
+ * Differences from the paper
+ *  - Algorithm 3 is garbled in the copy.  The rule: a train whose output gap is
+ *    more than tolerance percent wider than its input gap raises the lower bound,
+ *    another one lowers the upper bound to its input gap; the next gap is the
+ *    middle of both, or twice the last one while there is no upper bound.  It ends
+ *    when both gaps agree within the tolerance, or after the last round.
+ *  - The gap in the end is the upper bound; without one, the last output gap.
+ *  - How: a stage between TCP and IP of the connection itself spaces the packets
+ *    (cc_output.h says why neither a qdisc nor the kernel's pacing, which leaves a
+ *    connection's first ten packets alone).
+ *  - The mean output gap counts delivered packets, so a receiver that delays ACKs
+ *    blurs it but does not double it.  The paper's fails there, and so does this
+ *    one if a whole round is answered by one ACK: slow start then goes on as
+ *    Reno's.
+ *  - R is the least RTT.
+ *  - A round that the application does not fill, or a loss, ends it all.
+ *  - Losses and congestion avoidance are Reno's.
+ */
+#include "cc_output.h"
+
+#define TRACE_SYSTEM tcp_past
+#define CREATE_TRACE_POINTS
+#include "cc_trace.h"
+
+#define PAST_GAP_MAX_NS	(1U << 30)
+
+static unsigned int rounds __read_mostly = 5;
+CC_PARAM_RANGE(rounds_ops, 2, 10);
+module_param_cb(rounds, &rounds_ops, &rounds, 0644);
+MODULE_PARM_DESC(rounds, "trains of 2, 4, 8 ... packets, 2-10 (5)");
+
+static unsigned int tolerance __read_mostly = 10;
+CC_PARAM_RANGE(tolerance_ops, 1, 100);
+module_param_cb(tolerance, &tolerance_ops, &tolerance, 0644);
+MODULE_PARM_DESC(tolerance, "difference of two gaps taken for equal, percent, 1-100 (10)");
+
+struct past {
+	struct cc_output_private private;
+	u64 next_ns;			/* departure of the next packet */
+	u64 first_us;			/* the round's first ACK */
+	u32 first_delivered;		/* and what it left delivered */
+	u32 begun;			/* delivered before the round */
+	u32 gap_ns;			/* input gap of this round */
+	u32 low_ns;			/* bounds of the turning point */
+	u32 high_ns;			/* 0: none yet */
+	u32 base_rtt_us;
+	u8 round;			/* 0 is the first */
+	u8 measuring:1;
+	u8 acked:1;			/* the round has its first ACK */
+};
+
+static u32 past_packets(const struct past *ca)
+{
+	return 2U << ca->round;
+}
+
+/* Each packet of a round leaves a gap after the one before. */
+static void past_place(struct sock *sk, struct sk_buff *skb)
+{
+	struct past *ca = inet_csk_ca(sk);
+	u64 at_ns = max(ktime_get_ns(), ca->next_ns);
+
+	ca->next_ns = at_ns + ca->gap_ns;
+	cc_output_at(cc_output(sk), skb, at_ns);
+}
+
+static void past_round(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct past *ca = inet_csk_ca(sk);
+
+	ca->begun = tp->delivered;
+	ca->acked = 0;
+	ca->next_ns = 0;
+	cc_set_cwnd(tp, past_packets(ca), 2);
+}
+
+static void past_init(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct past *ca = inet_csk_ca(sk);
+
+	memset(ca, 0, sizeof(*ca));
+	ca->base_rtt_us = CC_RTT_MAX_US;
+	if (cc_is_new(tp) && tcp_snd_cwnd(tp) > 1) {
+		cc_send_singly(sk);
+		ca->measuring = !!cc_output_start(sk, sizeof(struct cc_output),
+						  past_place);
+		if (ca->measuring)
+			past_round(sk);
+	}
+	trace_cc_hook(sk, CC_INIT, ca->measuring, -1);
+}
+
+static void past_end(struct sock *sk, u32 gap_ns)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct past *ca = inet_csk_ca(sk);
+
+	ca->measuring = 0;
+	cc_output_stop(sk);
+	if (gap_ns)
+		tp->snd_ssthresh = max_t(u64, div_u64((u64)ca->base_rtt_us *
+						      NSEC_PER_USEC, gap_ns), 2);
+	trace_cc_hook(sk, CC_ESTIMATE, tp->snd_ssthresh, gap_ns / NSEC_PER_USEC);
+}
+
+static void past_release(struct sock *sk)
+{
+	cc_output_stop(sk);
+}
+
+/* Algorithm 3: bounds and next gap from this round's output gap */
+static void past_judge(struct sock *sk, u32 out_ns)
+{
+	struct past *ca = inet_csk_ca(sk);
+	u64 wide = (u64)ca->gap_ns * (100 + READ_ONCE(tolerance));
+	u64 narrow = (u64)ca->gap_ns * (100 - READ_ONCE(tolerance));
+	bool agree = out_ns * 100ULL <= wide && out_ns * 100ULL >= narrow;
+
+	if (ca->round && out_ns * 100ULL <= wide)
+		ca->high_ns = ca->gap_ns;
+	else
+		ca->low_ns = ca->gap_ns;
+	ca->round++;
+	if (agree || ca->round >= READ_ONCE(rounds)) {
+		past_end(sk, ca->high_ns ?: out_ns);
+		return;
+	}
+	if (ca->round == 1)
+		ca->gap_ns = out_ns / 2;
+	else if (ca->high_ns)
+		ca->gap_ns = ca->low_ns + (ca->high_ns - ca->low_ns) / 2;
+	else
+		ca->gap_ns = min(2 * ca->gap_ns, PAST_GAP_MAX_NS);
+	past_round(sk);
+}
+
+/* Are all ACKs of the round there? */
+static void past_measure(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct past *ca = inet_csk_ca(sk);
+	u32 delivered = tp->delivered - ca->begun;
+	u64 span_ns;
+
+	if (!delivered)
+		return;
+	if (!ca->acked) {
+		ca->acked = 1;
+		ca->first_us = tp->tcp_mstamp;
+		ca->first_delivered = tp->delivered;
+	}
+	if (delivered < past_packets(ca)) {
+		/* nothing under way, nothing to send: the train is too short */
+		if (!tcp_packets_in_flight(tp) && !tcp_send_head(sk))
+			past_end(sk, 0);
+		return;
+	}
+	span_ns = (tp->tcp_mstamp - ca->first_us) * NSEC_PER_USEC;
+	delivered = tp->delivered - ca->first_delivered;
+	if (!delivered || !span_ns)
+		past_end(sk, 0);
+	else
+		past_judge(sk, min_t(u64, div_u64(span_ns, delivered),
+				     PAST_GAP_MAX_NS));
+}
+
+static void past_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	struct past *ca = inet_csk_ca(sk);
+
+	if (sample->rtt_us > 0)
+		ca->base_rtt_us = min_t(u32, ca->base_rtt_us, sample->rtt_us);
+	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
+}
+
+static void past_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct past *ca = inet_csk_ca(sk);
+	bool limited = tcp_is_cwnd_limited(sk);
+
+	if (ca->measuring)
+		past_measure(sk);
+	else if (limited)
+		tcp_reno_cong_avoid(sk, ack, acked);
+	trace_cc_hook(sk, CC_AVOID, acked, limited);
+}
+
+static u32 past_ssthresh(struct sock *sk)
+{
+	struct past *ca = inet_csk_ca(sk);
+	u32 ssthresh = tcp_reno_ssthresh(sk);
+
+	ca->measuring = 0;
+	cc_output_stop(sk);
+	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
+	return ssthresh;
+}
+
+static void past_set_state(struct sock *sk, u8 new_state)
+{
+	trace_cc_hook(sk, CC_STATE, new_state, -1);
+}
+
+static u32 past_undo_cwnd(struct sock *sk)
+{
+	u32 cwnd = tcp_reno_undo_cwnd(sk);
+
+	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
+	return cwnd;
+}
+
+static struct tcp_congestion_ops tcp_past __read_mostly = {
+	.init		= past_init,
+	.release	= past_release,
+	.pkts_acked	= past_pkts_acked,
+	.cong_avoid	= past_cong_avoid,
+	.ssthresh	= past_ssthresh,
+	.set_state	= past_set_state,
+	.undo_cwnd	= past_undo_cwnd,
+	.min_tso_segs	= cc_single_tso_segs,
+	.owner		= THIS_MODULE,
+	.name		= "past",
+};
+
+static int __init past_register(void)
+{
+	BUILD_BUG_ON(sizeof(struct past) > ICSK_CA_PRIV_SIZE);
+	return tcp_register_congestion_control(&tcp_past);
+}
+
+static void __exit past_unregister(void)
+{
+	tcp_unregister_congestion_control(&tcp_past);
+	cc_output_exit();
+}
+
+module_init(past_register);
+module_exit(past_unregister);
+
+MODULE_DESCRIPTION("PaSt, paced start (as in Yu 2009)");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hold a module against its specification in several situations, all in one guest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kernels.spec.base import Specification
+from kernels.spec.differential import Comparison, compare
+from kernels.spec.harness import Hook, Scenario, run_all
+from testbed.virtual.launch import GuestKernel
+
+LEAST_WINDOWS = 100
+
+
+def follows(
+    kernel: GuestKernel,
+    scenarios: Mapping[str, Scenario],
+    make: Callable[[Hook], Specification],
+    packets: float = 0.0,
+    share: float = 0.0,
+) -> dict[str, Comparison]:
+    """Run the scenarios and compare every window and threshold of every flow; returns the last flow's of each scenario.
+
+    packets, share: how far the kernel's fixed point may be off, the larger of both counts
+    Raises AssertionError with all that differs, and where a situation did not come about.
+    """
+    found: dict[str, Comparison] = {}
+    wrong = []
+    for (name, scenario), result in zip(scenarios.items(), run_all(kernel, list(scenarios.values())), strict=True):
+        for flow in scenario.flows:
+            got = found[name] = compare(result.flow(flow.port), make, packets, share)
+            print(f"{flow.cca}, {name}, port {flow.port}: {got}")
+            if got.mismatches:
+                wrong.append(f"{flow.cca}, {name}, port {flow.port}: {got}; first: {got.mismatches[:3]}")
+            if got.windows <= LEAST_WINDOWS:
+                wrong.append(f"{flow.cca}, {name}: only {got.windows} windows were compared")
+            if ("loss" in name or "NewReno" in name) and not got.losses:
+                wrong.append(f"{flow.cca}, {name}: nothing was lost")
+            if name == "timeout" and got.timeouts < 2:
+                wrong.append(f"{flow.cca}, {name}: {got.timeouts} timeouts")
+    assert not wrong, "\n".join(wrong)
+    return found
