@@ -10,9 +10,10 @@ from testbed.agent.plan import FIRST_PORT, Capture, FlowPlan, HostSettings, Modu
 from testbed.compile_traffic import Window
 from testbed.errors import Problem, SpecError
 from testbed.spec.base import Cca
+from testbed.spec.cca_params import in_tree_params, module_params
 from testbed.spec.load import Document, Loc
 from testbed.spec.model import Experiment, Flow, HostRules
-from testbed.spec.names import IN_TREE_CCAS, nearest, project_ccas
+from testbed.spec.names import nearest
 from testbed.spec.traffic import TcpEntry, Video, Web
 from topologies import registry
 from topologies.model import Network, idle_rtt_ns, path
@@ -94,14 +95,9 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1) -> P
         tcp_probe=samplers.tcp_probe and bool(flows),
         sockets_interval_s=_interval(samplers.sockets),
         queues_interval_s=_interval(samplers.queues),
-        modules=tuple(_modules(experiment)),
-        cca_params=_in_tree_params(experiment, document),
+        modules=tuple(_modules(experiment, document)),
+        cca_params=in_tree_params(ccas_of(experiment), document),
     )
-
-
-def used_modules(flows: Iterable[Flow | TcpEntry]) -> list[str]:
-    """Names of the project's modules that flows need, e.g. tcp_medley."""
-    return [f"tcp_{name}" for name in dict.fromkeys(flow.cca.name for flow in flows) if name in project_ccas()]
 
 
 def socket_buffers(network: Network, flows: Iterable[FlowPlan]) -> tuple[int, int]:
@@ -150,6 +146,11 @@ def tcp_entries(experiment: Experiment) -> list[tuple[Loc, Flow | TcpEntry]]:
     found: list[tuple[Loc, Flow | TcpEntry]] = [(("flows", i), flow) for i, flow in enumerate(experiment.flows)]
     entries = enumerate(experiment.traffic)
     return found + [(("traffic", i), entry) for i, entry in entries if isinstance(entry, TcpEntry)]
+
+
+def ccas_of(experiment: Experiment) -> list[tuple[Loc, Cca]]:
+    """The algorithms that the experiment's TCP connections use, with where the file says so."""
+    return [(loc, entry.cca) for loc, entry in tcp_entries(experiment)]
 
 
 def _check_http(experiment: Experiment, document: Document) -> None:
@@ -234,11 +235,7 @@ def _interval(text: str) -> float | None:
     return None if text == "off" else quantities.seconds(text)
 
 
-def _param(value: object) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _modules(experiment: Experiment) -> Iterable[Module]:
+def _modules(experiment: Experiment, document: Document) -> Iterable[Module]:
     def module(name: str, params: dict[str, str]) -> Module:
         return Module(f"{GUEST_MODULES}/{name}.ko", params)
 
@@ -246,25 +243,5 @@ def _modules(experiment: Experiment) -> Iterable[Module]:
     last = FIRST_PORT + len(experiment.flows) + len(experiment.traffic) - 1
     ports = f"{FIRST_PORT}-{last}" if experiment.virtual.batch_receivers else NO_PORTS
     yield module(BATCH_MODULE, {"ports": ports})
-    params: dict[str, dict[str, str]] = {}
-    flows = [entry for _, entry in tcp_entries(experiment)]
-    for flow in flows:
-        params.setdefault(f"tcp_{flow.cca.name}", {}).update({k: _param(v) for k, v in flow.cca.params.items()})
-    for name in used_modules(flows):
-        yield module(name, params[name])
-
-
-def _in_tree_params(experiment: Experiment, document: Document) -> dict[str, dict[str, str]]:
-    """Parameters of the kernel's own algorithms; they are global to a kernel, so flows must agree (fidelity rule 7)."""
-    found: dict[str, dict[str, str]] = {}
-    seen: dict[str, Cca] = {}
-    for loc, flow in tcp_entries(experiment):
-        other = seen.setdefault(flow.cca.name, flow.cca)
-        if other.params != flow.cca.params:
-            message = f"another flow uses {flow.cca.name} with other parameters; they are global to a kernel"
-            raise SpecError(
-                [Problem(document.file, document.line((*loc, "cca")), ".".join(map(str, (*loc, "cca"))), message)]
-            )
-        if flow.cca.name in IN_TREE_CCAS and flow.cca.params:
-            found[flow.cca.name] = {key: _param(value) for key, value in flow.cca.params.items()}
-    return found
+    for name, params in module_params(ccas_of(experiment), document).items():
+        yield module(name, params)

@@ -284,7 +284,7 @@ def trace_lost() -> int:
 
 def counters(netns: str) -> dict[str, int]:
     """The kernel's TCP counters of a namespace."""
-    result = {}
+    result: dict[str, int] = {}
     with inside(netns):
         text = pathlib.Path("/proc/net/netstat").read_text() + pathlib.Path("/proc/net/snmp").read_text()
     lines = text.splitlines()

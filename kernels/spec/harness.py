@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from kernels.spec import trace
 
@@ -41,7 +41,8 @@ class Kernel(Protocol):
     def has_seccomp(self) -> bool: ...
 
 
-class Hook(NamedTuple):
+@dataclasses.dataclass(slots=True)
+class Hook:
     """One trace event cc_hook; kernels/modules/cc_hooks.h explains the letters."""
 
     port: int
@@ -201,12 +202,19 @@ def _read(out: pathlib.Path, number: int) -> Result:
     hooks: tuple[Hook, ...] = ()
     if (out / f"{number}.trace").exists():
         events = trace.events((out / f"{number}.trace").read_bytes(), (out / f"{number}.format").read_text(), FIELDS)
-        hooks = tuple(
-            Hook(port, chr(hook), *rest, bool(flags & 1), bool(flags & 2)) for port, hook, *rest, flags in events
-        )
+        hooks = tuple(map(_hook, events))
     return Result(
         hooks, result["start_us"], result["queue"], result["sender_queue"], result["sockets"], result["counters"]
     )
 
 
-FIELDS = (*Hook._fields[:-2], "limited")
+FIELDS = (*(field.name for field in dataclasses.fields(Hook)[:-2]), "limited")
+
+
+def _hook(fields: tuple[int, ...]) -> Hook:
+    """From FIELDS; the event's `limited` holds two flags."""
+    port, hook, now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered, state, flags = fields
+    return Hook(
+        port, chr(hook), now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered, state,
+        limited=bool(flags & 1), unsent=bool(flags & 2),
+    )  # fmt: skip
