@@ -84,7 +84,8 @@ def _cells(document: Document, experiment: Experiment) -> Iterator[tuple[dict[st
         yield {}, {}
         return
     names = list(sweep.factorial)
-    for indices in itertools.product(*(range(len(sweep.factorial[name])) for name in names)):
+    # the product of no parameters would be one run without any
+    for indices in itertools.product(*(range(len(sweep.factorial[name])) for name in names)) if names else ():
         chosen = list(zip(names, indices, strict=True))
         yield (
             {name: sweep.factorial[name][i] for name, i in chosen},

@@ -58,10 +58,26 @@ def warpbed(
     return words
 
 
-def execute(folder: Path, text: str, *arguments: str, code: int = 0, environment: dict[str, str] | None = None) -> Path:
+def execute(
+    folder: Path,
+    text: str,
+    *arguments: str,
+    code: int = 0,
+    environment: dict[str, str] | None = None,
+    timeout_s: float = 300,
+) -> Path:
     """Execute an experiment's text; returns the folder of its results."""
     file = write(folder, text)
-    warpbed("execute", file, "--results", folder / "results", *arguments, code=code, environment=environment)
+    warpbed(
+        "execute",
+        file,
+        "--results",
+        folder / "results",
+        *arguments,
+        code=code,
+        environment=environment,
+        timeout_s=timeout_s,
+    )
     return only_folder(folder / "results")
 
 

@@ -48,6 +48,7 @@ def leftovers() -> dict[str, list[str]]:
         "allowed algorithms": ALLOWED.read_text().split(),
         "modules": sorted(undo.loaded_modules()),
         "interfaces": sorted(p.name for p in Path("/sys/class/net").iterdir()),
+        "mounts": [line for line in Path("/proc/self/mounts").read_text().splitlines() if "tracefs" in line],
         "lists": sorted(p.name for p in undo.FOLDER.glob("undo*")),
     }
 

@@ -79,6 +79,13 @@ def test_a_sweep_is_the_product_and_the_list_times_the_seeds(tmp_path: Path) -> 
     assert {run.experiment.flows[0].cca.name for run in prepared.runs} == {"reno", "cubic", "bbr"}
 
 
+def test_a_sweep_of_a_list_alone_is_that_list(tmp_path: Path) -> None:
+    only = SWEEP.replace("  factorial: {cca: [reno, cubic], buffer: [10p, 40p]}\n", "")
+    assert [run.params for run in prepare(lab.write(tmp_path, lab.SMALL + only)).runs] == [
+        {"cca": "bbr", "buffer": "20p"}
+    ] * 2
+
+
 def test_a_wrong_swept_value_is_told_at_the_value(tmp_path: Path) -> None:
     message = problem(tmp_path, lab.SMALL + SWEEP.replace("[10p, 40p]", "\n      [10p,\n       40q]"))
     assert "experiment.yml:14: topology.params.buffer: '40q'" in message

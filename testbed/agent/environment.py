@@ -54,7 +54,13 @@ def kernel() -> dict[str, Any]:
                 params.setdefault(module, {})[path.name] = path.read_text().strip()
             except OSError:
                 continue
-    return {"release": uname.release, "version": uname.version, "machine": uname.machine, "module_params": params}
+    return {
+        "release": uname.release,
+        "version": uname.version,
+        "machine": uname.machine,
+        "module_params": params,
+        "srcversions": {path.parts[-2]: path.read_text().strip() for path in Path("/sys/module").glob("*/srcversion")},
+    }
 
 
 def node(pid: int, interfaces: list[str]) -> dict[str, Any]:

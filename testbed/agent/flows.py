@@ -17,24 +17,32 @@ TAIL_CHARACTERS = 400
 
 
 class Iperf3Flow:
-    """A TCP transfer by unmodified iperf3: a server for one test and its client."""
+    """A TCP transfer by unmodified iperf3: a server for one test and its client.
 
-    def __init__(self, plan: FlowPlan, source_pid: int, destination_pid: int, address: str, out_dir: Path) -> None:
+    A side whose node is another machine's has no pid here, and is left to that machine.
+    """
+
+    def __init__(
+        self, plan: FlowPlan, source_pid: int | None, destination_pid: int | None, address: str, out_dir: Path
+    ) -> None:
         self.plan = plan
-        self._source_pid, self._destination_pid, self._address = source_pid, destination_pid, address
+        self._pids, self._address = {"client": source_pid, "server": destination_pid}, address
         self._files = {side: out_dir / f"{plan.name}.{side}.json" for side in ("server", "client")}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start_server(self) -> None:
-        self._start("server", self._destination_pid, ["iperf3", "-s", "-1", "-p", str(self.plan.port), "-J", "-i", "0"])
+        self._start("server", ["iperf3", "-s", "-1", "-p", str(self.plan.port), "-J", "-i", "0"])
 
     def start_client(self) -> None:
         plan = self.plan
         amount = ["-t", f"{plan.duration_s:g}"] if plan.size_bytes is None else ["-n", str(plan.size_bytes)]
         command = ["iperf3", "-c", self._address, "-p", str(plan.port), "-C", plan.cca, "-J", "-i", "0"]
-        self._start("client", self._source_pid, [*command, *amount, "-P", str(plan.parallel)])
+        self._start("client", [*command, *amount, "-P", str(plan.parallel)])
 
-    def _start(self, side: str, pid: int, command: list[str]) -> None:
+    def _start(self, side: str, command: list[str]) -> None:
+        pid = self._pids[side]
+        if pid is None:
+            return
         with entered(pid), open(self._files[side], "wb") as out:
             self._processes[side] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
@@ -49,6 +57,8 @@ class Iperf3Flow:
     def wait(self, timeout_s: float) -> None:
         """Wait for both sides to end by themselves."""
         for side in ("client", "server"):
+            if self._pids[side] is None:
+                continue
             if side not in self._processes:
                 raise RunError("flow", self.plan.name, "it was never started")
             try:

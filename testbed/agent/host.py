@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import select
 import signal
-import subprocess
 import sys
 import traceback
 from pathlib import Path
@@ -22,6 +20,8 @@ CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x20000000, 0x40000000
 MS_PRIVATE_REC = 0x44000
 PR_SET_PDEATHSIG = 1
 PREFIX = "WARPBED "
+CABLING = "cabling.json"
+"""In FOLDER where this machine is one node of several."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -53,15 +53,23 @@ def _run(folder: Path, tracing: Path) -> int:
     _mount("proc", "/proc", "proc")
     _mount("sysfs", "/sys", "sysfs")
     _mount("tracefs", "/sys/kernel/tracing", "tracefs")
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     from mininet.net import Mininet
 
-    from testbed.agent.main import execute
-    from testbed.agent.plan import from_json
+    from testbed.agent.machine import MachineNetwork
+    from testbed.agent.main import Setting, execute
+    from testbed.agent.pace import Together
+    from testbed.agent.plan import cabling_from_json, from_json
 
     Mininet.inited = True  # or else it would change sysctls of the whole machine
+    pace = Together(say)
+    pace.listen()
+    setting = Setting(tracing)
     try:
-        execute(from_json((folder / "plan.json").read_text()), folder, say, tracing)
+        plan = from_json((folder / "plan.json").read_text())
+        if (file := folder / CABLING).exists():
+            cabling = cabling_from_json(file.read_text())
+            setting = Setting(tracing, pace, lambda plan: MachineNetwork(plan, cabling))
+        execute(plan, folder, say, setting)
         say("done")
     except BaseException:  # noqa: BLE001 — whatever it is, the controller must hear of it
         for line in traceback.format_exc().splitlines():
@@ -73,15 +81,13 @@ def _run(folder: Path, tracing: Path) -> int:
 def main(arguments: list[str]) -> int:
     folder, tracing = Path(arguments[0]), Path(arguments[1] if len(arguments) > 1 else "/sys/kernel/tracing")
     die_with_parent()
-    _check(_libc.unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID), "unshare")
+    # a machine of a cabled network needs the interfaces that are in the first network namespace
+    network = 0 if (folder / CABLING).exists() else CLONE_NEWNET
+    _check(_libc.unshare(CLONE_NEWNS | CLONE_NEWPID | network), "unshare")
     child = os.fork()
     if child == 0:
         die_with_parent()
         os._exit(_run(folder, tracing))
-    ended = os.pidfd_open(child)
-    ready, _, _ = select.select([ended, sys.stdin.fileno()], [], [])
-    if ended not in ready:
-        os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     return abs(os.waitstatus_to_exitcode(status))
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from testbed.agent.calibrate import calibrate
 from testbed.agent.capture import TcpdumpCapture
 from testbed.agent.errors import RunError
 from testbed.agent.flows import Iperf3Flow
+from testbed.agent.machine import MachineNetwork
 from testbed.agent.monitor import Monitor
 from testbed.agent.namespaces import entered, write_sysctls
 from testbed.agent.network import BuiltNetwork, load_module
+from testbed.agent.pace import Alone
 from testbed.agent.plan import Plan
 from testbed.agent.samples import Sampler
 from testbed.agent.schedule import Schedule
@@ -38,16 +40,30 @@ SETTLE_S = 1.0
 """Between the last preparation and the start of the run."""
 
 
-def execute(plan: Plan, out_dir: Path, report: Callable[[str], None], tracing: Path = TRACING) -> None:
+AnyNetwork = BuiltNetwork | MachineNetwork
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and how a plan is executed.
+
+    tracing: tracefs, or a folder of its instances; pace: when steps happen; build: makes the network, or a machine's part
+    """
+
+    tracing: Path = TRACING
+    pace: Alone = field(default_factory=Alone)
+    build: Callable[[Plan], AnyNetwork] = BuiltNetwork
+
+
+def execute(plan: Plan, out_dir: Path, report: Callable[[str], None], setting: Setting | None = None) -> None:
     """Run the plan.
 
-    tracing: tracefs, or a folder of its instances
     `report` is called with one line per event ("built", "running 3.0" …). guest.json is written in any case, with
     "ok" and, where the run failed, the error.
     """
     facts: dict[str, Any] = {"ok": False, "error": None}
     try:
-        _execute(plan, out_dir, report, facts, tracing)
+        _execute(plan, out_dir, report, facts, setting or Setting())
         facts["ok"] = True
     except RunError as error:
         facts["error"] = {"stage": error.stage, "subject": error.subject, "detail": error.detail}
@@ -55,25 +71,27 @@ def execute(plan: Plan, out_dir: Path, report: Callable[[str], None], tracing: P
         (out_dir / "guest.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
 
 
-def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: dict[str, Any], tracing: Path) -> None:
+def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: dict[str, Any], setting: Setting) -> None:
     for module in plan.modules:
         load_module(module.path, module.params)
     _set_cca_params(plan)
     _check_algorithms(plan)
-    network = BuiltNetwork(plan)
+    network = setting.build(plan)
     report("built")
+    setting.pace.gate("built")
     facts["environment"] = _environment(plan, network)
     facts["idle_rtt"] = _idle_rtts(plan, network)
+    setting.pace.gate("probed")
     if plan.calibration != "off":
         facts["calibration"] = calibrate(network, plan, plan.calibration)
         report("calibrated")
     if plan.calibration == "only":
         return
-    run = _Run(plan, network, out_dir, tracing)
+    run = _Run(plan, network, out_dir, setting.tracing)
     try:
         run.prepare()
-        start_s = math.ceil((time.monotonic() + SETTLE_S) / plan.start_grid_s) * plan.start_grid_s
-        start_ns = start_s * 10**9
+        start_s = setting.pace.start_s(SETTLE_S, plan.start_grid_s)
+        start_ns = round(start_s * 1e9)
         facts["start_realtime_ns"] = time.clock_gettime_ns(time.CLOCK_REALTIME) + start_ns - time.monotonic_ns()
         facts["start_monotonic_ns"] = start_ns
         run.go(start_s, report)
@@ -82,6 +100,7 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         facts["capture_drops"], facts["tcp_probe_lost"] = run.finish()
         facts["ended_s"] = time.monotonic() - start_s
         facts["module_params_at_end"] = environment.kernel()["module_params"]
+        setting.pace.gate("ended")
         facts["queue_statistics"] = {name: environment.queue_statistics(pid) for name, pid in network.pids().items()}
     finally:
         run.kill()
@@ -110,7 +129,7 @@ def _check_algorithms(plan: Plan) -> None:
         write_sysctls({"net.ipv4.tcp_allowed_congestion_control": " ".join(available)})
 
 
-def _environment(plan: Plan, network: BuiltNetwork) -> dict[str, Any]:
+def _environment(plan: Plan, network: AnyNetwork) -> dict[str, Any]:
     nodes = {
         name: environment.node(pid, [i.name for i in network.plans[name].interfaces] if name in network.plans else [])
         for name, pid in network.pids().items()
@@ -118,8 +137,8 @@ def _environment(plan: Plan, network: BuiltNetwork) -> dict[str, Any]:
     return {"kernel": environment.kernel(), "nodes": nodes, "tools": environment.tools()}
 
 
-def _idle_rtts(plan: Plan, network: BuiltNetwork) -> dict[str, int]:
-    pairs = dict.fromkeys((flow.source, flow.destination) for flow in plan.flows)
+def _idle_rtts(plan: Plan, network: AnyNetwork) -> dict[str, int]:
+    pairs = dict.fromkeys((flow.source, flow.destination) for flow in plan.flows if network.owns(flow.source))
     attempts = IDLE_ECHOES if plan.realtime else 1
     return {f"{a} {b}": min(network.idle_rtt_ns(a, b) for _ in range(attempts)) for a, b in pairs}
 
@@ -127,7 +146,7 @@ def _idle_rtts(plan: Plan, network: BuiltNetwork) -> dict[str, int]:
 class _Run:
     """The processes and samplers of one run."""
 
-    def __init__(self, plan: Plan, network: BuiltNetwork, out_dir: Path, tracing: Path) -> None:
+    def __init__(self, plan: Plan, network: AnyNetwork, out_dir: Path, tracing: Path) -> None:
         self._plan, self._network, self._out_dir, self._tracing = plan, network, out_dir, tracing
         self.monitor: Monitor | None = None
         self._captures: list[TcpdumpCapture] = []
@@ -139,6 +158,8 @@ class _Run:
     def prepare(self) -> None:
         plan, network = self._plan, self._network
         for capture in plan.captures:
+            if not network.owns(capture.node):
+                continue
             interface = network.interface(capture.node, capture.peer)
             self._captures.append(
                 TcpdumpCapture(network.pid(capture.node), interface, capture.snap_bytes, self._out_dir)
@@ -146,12 +167,13 @@ class _Run:
         for flow in plan.flows:
             if flow.app != "iperf3":
                 continue
-            source, destination = network.pid(flow.source), network.pid(flow.destination)
+            ends = (flow.source, flow.destination)
+            source, destination = (network.pid(node) if network.owns(node) else None for node in ends)
             address = network.plans[flow.destination].address
             self._flows.append(Iperf3Flow(flow, source, destination, address, self._out_dir))
             self._flows[-1].start_server()
         self._prepare_traffic()
-        if plan.tcp_probe:
+        if plan.tcp_probe and any(network.owns(flow.source) for flow in plan.flows):
             ports = [flow.port for flow in plan.flows]
             self._probe = TcpProbe(self._out_dir, min(ports), max(ports), self._tracing)
         self._prepare_samplers()
@@ -159,6 +181,8 @@ class _Run:
     def _prepare_traffic(self) -> None:
         addresses = {name: node.address for name, node in self._network.plans.items()}
         for traffic in sorted(self._plan.traffic, key=lambda traffic: traffic.side, reverse=True):  # servers first
+            if not self._network.owns(traffic.node):
+                continue
             pid = self._network.pid(traffic.node)
             self._traffic.append(TrafficProcess(traffic, pid, addresses, self._out_dir))
         for process in self._traffic:
@@ -169,14 +193,14 @@ class _Run:
         index = {node.name: i for i, node in enumerate(plan.network.nodes)}
         if plan.sockets_interval_s is not None:
             sampler = sockets.sampler(open(self._out_dir / "sockets.bin", "wb", buffering=1 << 20))
-            for name in dict.fromkeys(flow.source for flow in plan.flows):
+            for name in dict.fromkeys(flow.source for flow in plan.flows if network.owns(flow.source)):
                 with entered(network.pid(name)):
                     sampler.add(index[name])
             self._samplers.append((sampler, plan.sockets_interval_s))
         if plan.queues_interval_s is not None:
             sampler = queues.sampler(open(self._out_dir / "queues.bin", "wb", buffering=1 << 20))
             for node in plan.network.nodes:
-                if node.kind == "router":
+                if node.kind == "router" and network.owns(node.name):
                     with entered(network.pid(node.name)):
                         sampler.add(index[node.name])
             self._samplers.append((sampler, plan.queues_interval_s))

@@ -36,9 +36,13 @@ class BuiltNetwork:
             self.net.start()
             for name, node_plan in self.plans.items():
                 with entered(self.pid(name)):
-                    self._apply(node_plan, plan.hosts.get(name, HostSettings()))
+                    apply_settings(node_plan, plan.hosts.get(name, HostSettings()))
         except BuildError as error:
             raise RunError("network", "build", str(error)) from error
+
+    def owns(self, name: str) -> bool:
+        """Whether a node is here, which all are where one host is the whole network."""
+        return name in self.plans
 
     def pid(self, name: str) -> int:
         return int(self.net[name].pid)
@@ -54,22 +58,24 @@ class BuiltNetwork:
         """Name of a node's interface towards a neighbour."""
         return next(i.name for i in self.plans[node].interfaces if i.peer == peer)
 
-    def _apply(self, plan: NodePlan, settings: HostSettings) -> None:
-        try:
-            write_sysctls(settings.sysctls)
-        except OSError as error:
-            raise RunError("sysctl", plan.node.name, str(error.strerror)) from error
-        options = " quickack 1" if settings.ack == "every" else ""
-        options += "" if settings.mss is None else f" advmss {settings.mss}"
-        if options:
-            batch("ip", [f"route replace {r.destination} via {r.via} dev {r.interface}{options}" for r in plan.routes])
-
     def idle_rtt_ns(self, source: str, destination: str) -> int:
         """Round-trip time of one ICMP echo through the empty network, ns."""
         return echo_rtt_ns(self.pid(source), self.plans[destination].address)
 
     def stop(self) -> None:
         self.net.stop()
+
+
+def apply_settings(plan: NodePlan, settings: HostSettings) -> None:
+    """Set a node's sysctls and route options, in its namespace."""
+    try:
+        write_sysctls(settings.sysctls)
+    except OSError as error:
+        raise RunError("sysctl", plan.node.name, str(error.strerror)) from error
+    options = " quickack 1" if settings.ack == "every" else ""
+    options += "" if settings.mss is None else f" advmss {settings.mss}"
+    if options:
+        batch("ip", [f"route replace {r.destination} via {r.via} dev {r.interface}{options}" for r in plan.routes])
 
 
 def echo_rtt_ns(pid: int, address: str, timeout_s: float = 10.0, attempts: int = 20) -> int:

@@ -86,6 +86,28 @@ class Module:
 
 
 @dataclass(frozen=True)
+class Cabling:
+    """What one machine of a cabled network is told (testbed.hosts.cabling).
+
+    nics: interface of the plan → name or MAC address of the machine's own; numbers: interface → number of its link
+    wires: numbers of the links whose delay and loss happen at this machine
+    """
+
+    node: str
+    nics: dict[str, str]
+    numbers: dict[str, int]
+    wires: tuple[int, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True)
+
+
+def cabling_from_json(text: str) -> Cabling:
+    data = json.loads(text)
+    return Cabling(data["node"], data["nics"], data["numbers"], tuple(data["wires"]))
+
+
+@dataclass(frozen=True)
 class Plan:
     network: Network
     flows: tuple[FlowPlan, ...]

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from testbed.errors import UsageError
 from testbed.hosts.base import Host
 from testbed.hosts.local.host import LocalHost
+from testbed.hosts.vm.builds import find as find_builds
+from testbed.hosts.vm.cabled import CabledHost
+from testbed.hosts.vm.host import VmHost
 from testbed.spec.model import Experiment
 from testbed.virtual.host import VirtualHost
 from testbed.virtual.kernel import find
@@ -24,6 +27,8 @@ class Kind:
 HOST_KINDS = {
     "virtual": Kind("a User-Mode-Linux guest in virtual time on this machine", "virtual"),
     "local": Kind("Mininet in real time on this machine and its own kernel, as root", "local"),
+    "vm": Kind("one virtual machine (QEMU) that runs the whole Mininet network in real time", "vm"),
+    "cabled": Kind("a virtual machine per node, cabled with each other, in real time", "vm"),
 }
 
 
@@ -33,4 +38,8 @@ def open_host(kind: str, experiment: Experiment) -> Host:
         return VirtualHost(find(experiment.kernel))
     if kind == "local":
         return LocalHost()
+    if kind == "vm":
+        return VmHost(find_builds(experiment.kernel))
+    if kind == "cabled":
+        return CabledHost(find_builds(experiment.kernel))
     raise UsageError(f"host {kind!r} is not built into this version; allowed: {', '.join(HOST_KINDS)}")

@@ -27,7 +27,7 @@ from testbed.spec.traffic import Starts, Traffic
 
 FORMAT = 1
 
-HostKind = Literal["virtual", "local", "vm", "lab"]
+HostKind = Literal["virtual", "local", "vm", "cabled", "lab"]
 
 
 class Topology(Model):

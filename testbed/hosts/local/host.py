@@ -124,6 +124,7 @@ def _prepare(plan: Plan, undo: Undo) -> Path:
         for name, value in params.items():
             _write(Path(f"/sys/module/tcp_{cca}/parameters/{name}"), value, undo)
     if not (TRACING / "instances").is_dir():
+        undo.add("umount", str(TRACING))
         subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACING], check=True, capture_output=True, text=True)
     instance = TRACING / "instances" / f"warpbed-{uuid.uuid4().hex[:8]}"
     undo.add("rmdir", str(instance))

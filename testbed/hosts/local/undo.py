@@ -17,11 +17,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 FOLDER = Path("/run/warpbed")
+HELD_S = 20.0
 Step = list[str]
 
 
@@ -33,7 +35,7 @@ class Undo:
         self._steps: list[Step] = []
 
     def add(self, *step: str) -> None:
-        """Remember a step: write FILE VALUE, rmdir PATH, or modules NAME… (those that were loaded before)."""
+        """Remember a step: write FILE VALUE, rmdir PATH, umount PATH, or modules NAME… (those that were loaded before)."""
         self._steps.append(list(step))
         fresh = self._file.with_suffix(".new")
         fresh.write_text(json.dumps(self._steps))
@@ -90,10 +92,24 @@ def take_back(file: Path) -> None:
             if kind == "write":
                 Path(words[0]).write_text(words[1])
             elif kind == "rmdir":
-                os.rmdir(words[0])
+                _remove(words[0])
+            elif kind == "umount":
+                subprocess.run(["umount", words[0]], stdin=subprocess.DEVNULL, capture_output=True)
             elif kind == "modules":
                 _unload(set(words))
     file.unlink(missing_ok=True)
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder that killed processes may hold for a moment yet (a trace instance)."""
+    until = time.monotonic() + HELD_S
+    while os.path.isdir(folder):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
 
 
 def loaded_modules() -> list[str]:
