@@ -82,7 +82,7 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
     facts["environment"] = _environment(plan, network)
     facts["idle_rtt"] = _idle_rtts(plan, network)
     setting.pace.gate("probed")
-    if plan.calibration != "off":
+    if plan.calibration != "off" and isinstance(network, BuiltNetwork):  # single hops need both their ends here
         facts["calibration"] = calibrate(network, plan, plan.calibration)
         report("calibrated")
     if plan.calibration == "only":
