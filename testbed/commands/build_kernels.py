@@ -15,12 +15,13 @@ HELP = "build the guest kernel and the modules"
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--series", default="default", help="6.1, 6.12, 7.2 or default")
+    command.add_argument("--arch", choices=["um", "x86"], default="um", help="x86 for virtual machines")
     command.add_argument("--source", type=Path, help="a kernel tree or tarball instead of Debian's source")
 
 
 def main(options: argparse.Namespace) -> int:
     series = DEFAULT_SERIES if options.series == "default" else options.series
-    variables: dict[str, object] = {"kernel_build_series": series}
+    variables: dict[str, object] = {"kernel_build_series": series, "kernel_build_arch": options.arch}
     if options.source is not None:
         variables["kernel_build_source"] = str(options.source.resolve())
     return ansible.play("build_kernels.yml", variables, failed_early=1)

@@ -22,7 +22,7 @@ from kernels.cache import aside, cache_root, digest, sha256_of
 from kernels.errors import BuildError, KernelError
 from kernels.steps import Steps, end_with_caller
 
-RECIPE = 1
+RECIPE = 3
 FILES = Path(__file__).parent / "files"
 HOST_ALIAS = "warpbed-vm"
 PACKAGES = (
@@ -82,7 +82,6 @@ def _build(work: Path, steps: Steps) -> None:
         f'--customize-hook=copy-in "{tree}/etc" /',
         # programs that look for it find busybox as the first process; nothing of the package lists is needed again
         '--customize-hook=chroot "$1" ln -sf /bin/busybox /sbin/init',
-        '--customize-hook=chroot "$1" passwd -q -l root',
         '--customize-hook=rm -rf "$1"/usr/share/doc/* "$1"/usr/share/man/* "$1"/usr/share/locale/*',
         '--customize-hook=chroot "$1" dpkg-query --show > "' + str(work / "packages") + '"',
     ]
@@ -129,7 +128,10 @@ def _lay_out(work: Path, tree: Path) -> None:
         target.chmod(mode)
     shutil.copy(work / "host", tree / "etc/ssh/ssh_host_ed25519_key")
     (tree / "etc/ssh/ssh_host_ed25519_key").chmod(0o600)
+    for folder in (tree, tree / "etc", tree / "etc/ssh", tree / "etc/warpbed"):
+        folder.chmod(0o755)  # whatever the user's umask: it becomes the machine's /etc
     shutil.copy(work / "login.pub", tree / "etc/warpbed/authorized_keys")
+    (tree / "etc/warpbed/authorized_keys").chmod(0o600)
 
 
 def _sources() -> str:
