@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from analysis import calibration, realtime
+from analysis.wide_area import clock_reasons
 from testbed.agent.plan import PROBE_BYTES, Plan
 from topologies.model import FRAME_HEADER_BYTES, Direction, Interface, address_plan, idle_rtt_ns
 from topologies.tc import MTU_BYTES
@@ -87,6 +88,12 @@ def _lost_records(e: Evidence) -> Iterator[Reason]:
     for interface, drops in e.facts["capture_drops"].items():
         if drops:
             yield Reason("capture-drops", "error", f"{interface}: the capture lost {drops} packets")
+    for interface in e.facts.get("captures_cut", []):
+        yield Reason(
+            "capture-cut",
+            "warning",
+            f"{interface}: the capture reached its size budget; its packets are the first ones only",
+        )
     if e.facts["tcp_probe_lost"]:
         yield Reason("probe-lost", "warning", f"the trace ring lost {e.facts['tcp_probe_lost']} events")
 
@@ -94,7 +101,12 @@ def _lost_records(e: Evidence) -> Iterator[Reason]:
 def _frames(e: Evidence) -> Iterator[Reason]:
     flows = pq.read_table(e.records / "flows.parquet", columns=["flow", "packets", "wire_bytes"]).to_pylist()
     for row in flows:
-        if row["packets"] and row["wire_bytes"] > row["packets"] * (MTU_BYTES + FRAME_HEADER_BYTES):
+        # a wide-area host's own card may segment: its captures then hold what the host handed to it (docs/wan.md)
+        if (
+            "wan" not in e.facts
+            and row["packets"]
+            and row["wire_bytes"] > row["packets"] * (MTU_BYTES + FRAME_HEADER_BYTES)
+        ):
             yield Reason("frame-size", "error", f"flow {row['flow']}: packets larger than the MTU were captured")
         if not row["packets"] and _is_flow(e.plan, row["flow"]):
             yield Reason("no-data", "error", f"flow {row['flow']}: not one data packet was captured")
@@ -103,7 +115,7 @@ def _frames(e: Evidence) -> Iterator[Reason]:
 def _is_flow(plan: Plan, name: str) -> bool:
     """Whether a connection belongs to a flow; one of the traffic may begin just before the end."""
     apps = {flow.name: flow.app for flow in plan.flows}
-    return apps.get(name, apps.get(name.rpartition(".")[0])) in ("iperf3", None)
+    return apps.get(name, apps.get(name.rpartition(".")[0])) in ("iperf3", "file", None)
 
 
 def _wires(e: Evidence) -> Iterator[tuple[str, Direction, Mapping[str, Any]]]:
@@ -233,6 +245,11 @@ def _realtime(e: Evidence) -> Iterator[Reason]:
         yield Reason(rule, severity, message)
 
 
+def _clocks(e: Evidence) -> Iterator[Reason]:
+    for words in clock_reasons(e.facts["wan"]) if "wan" in e.facts else ():
+        yield Reason("clock", "warning", words)
+
+
 RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _idle_rtt,
     _calibration,
@@ -245,4 +262,5 @@ RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _window_limited,
     _kernel,
     _realtime,
+    _clocks,
 )

@@ -73,13 +73,13 @@ def _streams(raw: Path, plan: Plan, flow: FlowPlan, captures: dict[str, pcap.Pac
     at_destination = at_destination.select(
         (at_destination.source_port == flow.port) | (at_destination.destination_port == flow.port)
     )
-    # iperf3 opens its control connection first
+    # both open a control connection first
     found = tcp.connections(at_source, flow.port)
-    if flow.app == "iperf3":
+    if flow.app in ("iperf3", "file"):
         found = found[1:]
     else:  # other pairs of nodes use the same port
         found = [c for c in found if _address(c.destination) == plans[flow.destination].address]
-    if flow.app == "iperf3" and len(found) < flow.parallel:
+    if flow.app in ("iperf3", "file") and len(found) < flow.parallel:
         raise CollectError(f"flow {flow.name}: {len(found)} data connections in the capture, {flow.parallel} expected")
     streams = []
     for number, connection in enumerate(found):

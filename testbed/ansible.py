@@ -26,7 +26,8 @@ def play(playbook: str, variables: Mapping[str, object], failed_early: int = 2, 
     """Run a playbook of this checkout; returns 0, 1 or 2.
 
     Where the play got as far as to execute runs, the code is theirs (warpbed_stream leaves it in a status file). One
-    that fails before has started nothing and gives `failed_early`. inventory: a folder below inventory/.
+    that fails before has started nothing and gives `failed_early`. inventory: a folder below inventory/, or
+    an absolute path.
     """
     with _folder() as folder:
         status = folder / "status"

@@ -13,6 +13,7 @@ import sys
 from testbed.commands import (
     build_kernels,
     calibrate,
+    campaign,
     check,
     collect,
     compare,
@@ -39,6 +40,7 @@ COMMANDS = (
     report,
     compare,
     build_kernels,
+    campaign,
     new_algorithm,
     store,
     schema,

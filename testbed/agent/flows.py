@@ -22,6 +22,8 @@ class Iperf3Flow:
     A side whose node is another machine's has no pid here, and is left to that machine.
     """
 
+    program = "iperf3"
+
     def __init__(
         self, plan: FlowPlan, source_pid: int | None, destination_pid: int | None, address: str, out_dir: Path
     ) -> None:
@@ -37,6 +39,8 @@ class Iperf3Flow:
         plan = self.plan
         amount = ["-t", f"{plan.duration_s:g}"] if plan.size_bytes is None else ["-n", str(plan.size_bytes)]
         command = ["iperf3", "-c", self._address, "-p", str(plan.port), "-C", plan.cca, "-J", "-i", "0"]
+        if plan.pacing_bps is not None:
+            command += ["--fq-rate", str(plan.pacing_bps)]
         self._start("client", [*command, *amount, "-P", str(plan.parallel)])
 
     def _start(self, side: str, command: list[str]) -> None:
@@ -54,6 +58,11 @@ class Iperf3Flow:
             if process.poll() not in (None, 0):
                 raise self._failure(side)
 
+    def has_ended(self) -> bool:
+        """Whether both sides have ended, well or not."""
+        here = [side for side, pid in self._pids.items() if pid is not None]
+        return all(side in self._processes and self._processes[side].poll() is not None for side in here)
+
     def wait(self, timeout_s: float) -> None:
         """Wait for both sides to end by themselves."""
         for side in ("client", "server"):
@@ -64,7 +73,7 @@ class Iperf3Flow:
             try:
                 self._processes[side].wait(timeout_s)
             except subprocess.TimeoutExpired as error:
-                raise RunError("flow", self.plan.name, f"iperf3 {side} did not end in time") from error
+                raise RunError("flow", self.plan.name, f"{self.program} {side} did not end in time") from error
             if self._processes[side].returncode or self._error_in(side):
                 raise self._failure(side)
 
@@ -94,4 +103,4 @@ class Iperf3Flow:
         words = self._error_in(side)
         if words in (None, "no result"):
             words = self._files[side].read_text(errors="replace")[-TAIL_CHARACTERS:].strip() or "it printed nothing"
-        return RunError("flow", self.plan.name, f"iperf3 {side}: {ended}: {words}")
+        return RunError("flow", self.plan.name, f"{self.program} {side}: {ended}: {words}")

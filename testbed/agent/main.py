@@ -14,19 +14,22 @@ from testbed.agent import environment, queues, sockets
 from testbed.agent.calibrate import calibrate
 from testbed.agent.capture import TcpdumpCapture
 from testbed.agent.errors import RunError
+from testbed.agent.fileflow import FileFlow
 from testbed.agent.flows import Iperf3Flow
 from testbed.agent.machine import MachineNetwork
 from testbed.agent.monitor import Monitor
 from testbed.agent.namespaces import entered, write_sysctls
 from testbed.agent.network import BuiltNetwork, load_module
 from testbed.agent.pace import Alone
-from testbed.agent.plan import Plan
+from testbed.agent.plan import FlowPlan, Plan
 from testbed.agent.samples import Sampler
 from testbed.agent.schedule import Schedule
 from testbed.agent.tcp_probe import TRACING, TcpProbe
 from testbed.agent.traffic.datagrams import LINGER_S
 from testbed.agent.traffic.process import TrafficProcess
 
+FLOW_APPS = ("iperf3", "file")
+"""Programs of flows; all others are kinds of traffic."""
 PROBE_DRAIN_S = 0.1
 TRAFFIC_END_S = 10.0
 """What a traffic process gets to write its result, at least."""
@@ -97,6 +100,7 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         run.go(start_s, report)
         if run.monitor is not None:
             facts["realtime"] = run.monitor.stop()
+        facts["captures_cut"] = run.full_captures()
         facts["capture_drops"], facts["tcp_probe_lost"] = run.finish()
         facts["ended_s"] = time.monotonic() - start_s
         facts["module_params_at_end"] = environment.kernel()["module_params"]
@@ -143,6 +147,16 @@ def _idle_rtts(plan: Plan, network: AnyNetwork) -> dict[str, int]:
     return {f"{a} {b}": min(network.idle_rtt_ns(a, b) for _ in range(attempts)) for a, b in pairs}
 
 
+def _flow(flow: FlowPlan, network: AnyNetwork, out_dir: Path) -> Iperf3Flow:
+    source, destination = (
+        network.pid(node) if network.owns(node) else None for node in (flow.source, flow.destination)
+    )
+    address = network.plans[flow.destination].address
+    if flow.app == "file":
+        return FileFlow(flow, source, destination, address, out_dir, network.plans[flow.source].address)
+    return Iperf3Flow(flow, source, destination, address, out_dir)
+
+
 class _Run:
     """The processes and samplers of one run."""
 
@@ -162,15 +176,14 @@ class _Run:
                 continue
             interface = network.interface(capture.node, capture.peer)
             self._captures.append(
-                TcpdumpCapture(network.pid(capture.node), interface, capture.snap_bytes, self._out_dir)
+                TcpdumpCapture(
+                    network.pid(capture.node), interface, capture.snap_bytes, self._out_dir, capture.packets_at_most
+                )
             )
         for flow in plan.flows:
-            if flow.app != "iperf3":
+            if flow.app not in FLOW_APPS:
                 continue
-            ends = (flow.source, flow.destination)
-            source, destination = (network.pid(node) if network.owns(node) else None for node in ends)
-            address = network.plans[flow.destination].address
-            self._flows.append(Iperf3Flow(flow, source, destination, address, self._out_dir))
+            self._flows.append(_flow(flow, network, self._out_dir))
             self._flows[-1].start_server()
         self._prepare_traffic()
         if plan.tcp_probe and any(network.owns(flow.source) for flow in plan.flows):
@@ -227,6 +240,8 @@ class _Run:
             for capture in self._captures:
                 capture.check_running()
             report(f"running {time.monotonic() - start_s:.1f}")
+            if plan.ends_with_flows and all(flow.has_ended() for flow in self._flows):
+                schedule.stop()
 
         schedule.every(start_s, TICK_S, end_s, tick)
         schedule.run(end_s)
@@ -244,6 +259,10 @@ class _Run:
                     process.wait(max(TRAFFIC_END_S, until_s - time.monotonic()))
             if side == "client" and self._traffic:
                 time.sleep(LINGER_S)
+
+    def full_captures(self) -> list[str]:
+        """Interfaces whose captures have ended before the run because they hold as many packets as they may."""
+        return [capture.interface for capture in self._captures if capture.is_full()]
 
     def finish(self) -> tuple[dict[str, int], int]:
         """Stop everything; returns packets that captures lost and events that the trace ring lost."""

@@ -26,8 +26,9 @@ PROBE_BYTES = 98
 class FlowPlan:
     """TCP connections of one program between two nodes. Either `duration_s` or `size_bytes` is set.
 
-    app: "iperf3" for a flow, else the kind of traffic that they belong to
+    app: "iperf3" or "file" for a flow, else the kind of traffic that they belong to
     recorded: whether their packets are captured and become records
+    pacing_bps: the socket's largest rate, kept by the kernel
     """
 
     name: str
@@ -41,6 +42,7 @@ class FlowPlan:
     size_bytes: int | None = None
     parallel: int = 1
     recorded: bool = True
+    pacing_bps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,12 @@ class HostSettings:
 
 @dataclass(frozen=True)
 class Capture:
-    """A tcpdump on a node's interface towards a peer; `snap_bytes` 0 keeps whole packets."""
+    """A tcpdump on a node's interface towards a peer; `snap_bytes` 0 keeps whole packets, `packets_at_most` 0 all of them."""
 
     node: str
     peer: str
     snap_bytes: int = 96
+    packets_at_most: int = 0
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ class Plan:
     modules: tuple[Module, ...] = ()
     cca_params: dict[str, dict[str, str]] = field(default_factory=dict)
     realtime: bool = False
+    ends_with_flows: bool = False
+    """Whether the run ends as soon as every flow has; all of them then have a size."""
 
     def to_json(self) -> str:
         return json.dumps({"format": PLAN_FORMAT, **dataclasses.asdict(self)}, indent=1, sort_keys=True)

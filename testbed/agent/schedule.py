@@ -15,6 +15,7 @@ class Schedule:
     def __init__(self) -> None:
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._counter = itertools.count()
+        self._stopped = False
 
     def at(self, when_s: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._queue, (when_s, next(self._counter), action))
@@ -30,13 +31,18 @@ class Schedule:
 
         self.at(first_s, lambda: tick(0))
 
+    def stop(self) -> None:
+        """Let `run` return as soon as the action that calls this has."""
+        self._stopped = True
+
     def run(self, until_s: float) -> None:
         """Work through everything that is due up to until_s, then wait until then."""
-        while self._queue and self._queue[0][0] <= until_s:
+        while not self._stopped and self._queue and self._queue[0][0] <= until_s:
             when, _, action = heapq.heappop(self._queue)
             sleep_until(when)
             action()
-        sleep_until(until_s)
+        if not self._stopped:
+            sleep_until(until_s)
 
 
 def sleep_until(when_s: float) -> None:

@@ -16,10 +16,14 @@ TCP_ESTABLISHED = 1
 TCP_CLOSING_STATES = (1 << 4) | (1 << 5) | (1 << 8) | (1 << 9) | (1 << 11)  # FIN_WAIT1/2, CLOSE_WAIT, LAST_ACK, CLOSING
 
 
-def sampler(out: BinaryIO) -> Sampler:
-    """A sampler of established and closing IPv4 TCP sockets with tcp_info, algorithm and memory."""
+def sampler(out: BinaryIO, peer_port: int = 0) -> Sampler:
+    """A sampler of established and closing IPv4 TCP sockets with tcp_info, algorithm and memory.
+
+    peer_port: only sockets whose other end has this port; 0 for all
+    """
     extensions = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1) | 1 << (INET_DIAG_SKMEMINFO - 1)
     states = 1 << TCP_ESTABLISHED | TCP_CLOSING_STATES
-    # struct inet_diag_req_v2: family, protocol, ext, pad, states, then a 48-byte socket id left empty
-    payload = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, extensions, states) + bytes(48)
+    # struct inet_diag_req_v2: family, protocol, ext, pad, states, then a 48-byte socket id: own and peer's port, the rest left empty
+    payload = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, extensions, states)
+    payload += struct.pack("!HH", 0, peer_port) + bytes(44)
     return Sampler(out, NETLINK_SOCK_DIAG, request(SOCK_DIAG_BY_FAMILY, payload))

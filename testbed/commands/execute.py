@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Protocol
 
 from analysis.report import write_report
 from analysis.results import load_experiment
@@ -41,9 +42,9 @@ def main(options: argparse.Namespace) -> int:
     missing = [job for job in jobs if not results.is_complete(job.run_id)]
     if problems := list(dict.fromkeys(problem for job in missing for problem in host.problems(job.plan))):
         raise UsageError("\n".join(f"{options.experiment}: host {host.kind}: {problem}" for problem in problems))
-    progress = Progress(len(missing), sum(j.plan.duration_s for j in missing), sys.stdout, _terminal())
+    progress = Progress(len(missing), sum(j.plan.duration_s for j in missing), sys.stdout, terminal())
     runner = Runner(results, host, options.jobs or None, progress.event)
-    _stop_on_signals(runner)
+    stop_on_signals(runner)
     try:
         summary = runner.run_all(jobs)
     finally:
@@ -69,7 +70,12 @@ def _conclude(folder: Path, names: list[str], asked: Prepared, all_names: list[s
     return code
 
 
-def _stop_on_signals(runner: Runner) -> None:
+class Stoppable(Protocol):
+    def cancel(self) -> None: ...
+
+
+def stop_on_signals(runner: Stoppable) -> None:
+    """Cancel when told to by a signal or, below Ansible, by the end of standard input."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: runner.cancel())
     if os.environ.get("WARPBED_STOP_AT_EOF") == "1":
@@ -82,7 +88,7 @@ def _stop_on_signals(runner: Runner) -> None:
         threading.Thread(target=wait, daemon=True).start()
 
 
-def _terminal() -> str | None:
+def terminal() -> str | None:
     if named := os.environ.get("WARPBED_TERMINAL"):
         return named
     return os.ttyname(sys.stderr.fileno()) if sys.stderr.isatty() and sys.stdout.isatty() else None

@@ -7,9 +7,9 @@ import copy
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -23,6 +23,7 @@ MAX_NODES = 100_000
 MAX_DEPTH = 30
 
 Loc = tuple[int | str, ...]
+T = TypeVar("T", bound=BaseModel)
 
 
 class Document:
@@ -91,6 +92,13 @@ def load(path: Path) -> tuple[Experiment, Document]:
 
     Raises SpecError with all problems, UsageError where there is no such file.
     """
+    document = read(path)
+    assert isinstance(document.data, dict)
+    return validate(document.data, document), document
+
+
+def read(path: Path) -> Document:
+    """A file of Warpbed's own as plain data: a mapping, not yet validated. Raises as `load` does."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -106,23 +114,29 @@ def load(path: Path) -> tuple[Experiment, Document]:
         raise SpecError([Problem(str(path), line, "", f"not UTF-8 at byte {error.start}")]) from error
     document = Document(str(path), text)
     if not isinstance(document.data, dict):
-        raise SpecError([Problem(str(path), 1, "", "an experiment file is a mapping that starts with `warpbed: 1`")])
-    return validate(document.data, document), document
+        raise SpecError([Problem(str(path), 1, "", "such a file is a mapping that starts with `warpbed: 1`")])
+    return document
 
 
 def validate(data: Mapping[str, Any], document: Document) -> Experiment:
     """Validate plain data that came from a document."""
+    return validate_as(Experiment, data, document)
+
+
+def validate_as(model: type[T], data: Mapping[str, Any], document: Document) -> T:
     try:
-        return Experiment.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
-        raise SpecError(list(_problems(error, data, document))) from error
+        raise SpecError(list(_problems(error, data, document, model))) from error
 
 
-def _problems(error: ValidationError, data: Mapping[str, Any], document: Document) -> Iterator[Problem]:
+def _problems(
+    error: ValidationError, data: Mapping[str, Any], document: Document, model: type[BaseModel]
+) -> Iterator[Problem]:
     seen = set()
     for item in error.errors():
         loc = _existing(item["loc"], data, item["type"])
-        problem = Problem(document.file, document.line(loc), ".".join(map(str, loc)), _message(item, loc))
+        problem = Problem(document.file, document.line(loc), ".".join(map(str, loc)), _message(item, loc, model))
         if problem not in seen:
             seen.add(problem)
             yield problem
@@ -142,12 +156,12 @@ def _existing(loc: Sequence[int | str], data: Any, kind: str) -> Loc:
     return tuple(found)
 
 
-def _message(item: Any, loc: Loc) -> str:
+def _message(item: Any, loc: Loc, model: type[BaseModel]) -> str:
     kind, context = item["type"], item.get("ctx", {})
     value = item.get("input")
     seen = "" if isinstance(value, dict | list) else f"{value!r}: "
     if kind == "extra_forbidden":
-        return _unknown_key(str(loc[-1]) if loc else "", item)
+        return _unknown_key(str(loc[-1]) if loc else "", item, model)
     if kind == "missing":
         return "is required and missing"
     if kind == "value_error":
@@ -168,8 +182,8 @@ def _message(item: Any, loc: Loc) -> str:
     return f"{seen}{message[0].lower()}{message[1:]}"
 
 
-def _unknown_key(key: str, item: Any) -> str:
-    allowed = _keys_at(item["loc"][:-1])
+def _unknown_key(key: str, item: Any, model: type[BaseModel]) -> str:
+    allowed = _keys_at(item["loc"][:-1], model)
     near = difflib.get_close_matches(key, allowed, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     return f"there is no key {key!r} here; {hint}allowed: {', '.join(allowed)}"
@@ -181,9 +195,9 @@ def _kinds() -> list[str]:
     return sorted(schema["properties"]["traffic"]["items"]["discriminator"]["mapping"])
 
 
-def _keys_at(loc: Sequence[int | str]) -> list[str]:
+def _keys_at(loc: Sequence[int | str], model: type[BaseModel]) -> list[str]:
     """Keys that the schema allows at a location, read from the exported JSON Schema."""
-    schema = Experiment.model_json_schema(by_alias=True)
+    schema = model.model_json_schema(by_alias=True)
     definitions, here = schema.get("$defs", {}), schema
     for part in loc:
         options = [here, *here.get("anyOf", [])]

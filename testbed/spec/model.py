@@ -61,7 +61,7 @@ class Flow(Model):
     start: Time = "0s"
     stop: Time | None = None
     size: Size | None = None
-    app: Literal["iperf3"] = "iperf3"
+    app: Literal["iperf3", "file"] = "iperf3"
     parallel: Annotated[int, Field(ge=1, le=128)] = 1
 
     @model_validator(mode="before")
@@ -73,6 +73,8 @@ class Flow(Model):
     def _one_end(self) -> Flow:
         if self.stop is not None and self.size is not None:
             raise ValueError("a flow ends at `stop` or after `size`, not both; leave one out")
+        if self.app == "file" and (self.size is None or self.parallel != 1):
+            raise ValueError("app: file sends `size` over one connection; give a size and leave parallel out")
         if self.stop is not None and quantities.delay_ns(self.stop) <= quantities.delay_ns(self.start):
             raise ValueError(f"stop {self.stop} is not after start {self.start}")
         return self

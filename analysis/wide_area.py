@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be said against a transfer between real hosts: nothing was asked of the path, so only of its ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def clock_reasons(circumstances: Mapping[str, Any]) -> Iterator[str]:
+    """Where an end's clock differs by more than the campaign allows from the controlling host's (docs/wan.md).
+
+    The ends answer within the time that asking takes, so half of that belongs to no clock and counts for the end.
+    """
+    limit_s = float(circumstances["clock_limit_s"])
+    for side, seen in sorted(circumstances["home_clock"].items()):
+        if abs(seen["offset_s"]) - seen["bound_s"] > limit_s:
+            yield f"the {side}'s clock is {seen['offset_s']:+.3f} s off this host's (at most {limit_s:g} s)"
+        clock = circumstances["ends"][side]["clock"]
+        if clock["source"] is not None and abs(clock["offset_s"]) > limit_s:
+            yield f"the {side}'s clock is {clock['offset_s']:+.3f} s off, says its chrony (at most {limit_s:g} s)"

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send a number of bytes over one TCP connection, exactly, and know when the other side has read the last of them.
+
+    python3 -I filetransfer.py send|receive < request.json > result.json
+
+iperf3 cannot: it sends whole blocks and ends when they are in the socket, not when they have arrived. Here the algorithm
+is set before the connection opens, the data connection carries the payload and nothing else, and what has to be said is
+said on a control connection that opens first: both sides prove that they know the attempt's key (HMAC-SHA-256 over both
+sides' random numbers), and the receiver takes data from the announced address and port only. It serves one transfer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import socket
+import struct
+import sys
+import time
+from typing import Any
+
+NONCE_BYTES = 32
+CHUNK = memoryview(bytes(1 << 18))
+READ_BYTES = 1 << 18
+HELLO = struct.Struct("!QH")
+COUNT = struct.Struct("!Q")
+CONTROL_TIMEOUT_S = 30.0
+TCP_USER_TIMEOUT = 18
+
+
+class TransferError(Exception):
+    """A transfer that did not happen, or not to its end."""
+
+
+def proof(key: bytes, side: bytes, nonces: bytes, body: bytes = b"") -> bytes:
+    return hmac.digest(key, side + nonces + body, hashlib.sha256)
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        part = sock.recv(count - len(data))
+        if not part:
+            raise TransferError("the other side closed its control connection")
+        data += part
+    return bytes(data)
+
+
+def receive(own: str, peer: str, port: int, key: bytes, silence_s: float) -> dict[str, Any]:
+    """Serve one transfer from `peer`; connections of others are closed unheard.
+
+    silence_s: longest time without data. Returns the bytes read and the seconds from accepting the data connection.
+    """
+    with socket.create_server((own, port), backlog=4) as listener:
+        control, nonces, size, data_port = _admit(listener, peer, key)
+        with control:
+            listener.settimeout(CONTROL_TIMEOUT_S)
+            control.sendall(proof(key, b"receiver", nonces))
+            data, address = listener.accept()
+            while address != (peer, data_port):
+                data.close()
+                data, address = listener.accept()
+            with data:
+                started, total, buffer = time.monotonic(), 0, bytearray(READ_BYTES)
+                data.settimeout(silence_s)
+                try:
+                    while count := data.recv_into(buffer):
+                        total += count
+                except TimeoutError as error:
+                    raise TransferError(f"no data for {silence_s:g} s, {total} of {size} bytes read") from error
+                seconds = time.monotonic() - started
+            body = COUNT.pack(total)
+            control.sendall(body + proof(key, b"total", nonces, body))
+    if total != size:
+        raise TransferError(f"{total} of {size} bytes arrived")
+    return {"bytes": total, "seconds": seconds}
+
+
+def _admit(listener: socket.socket, peer: str, key: bytes) -> tuple[socket.socket, bytes, int, int]:
+    """The control connection of the sender who knows the key, both random numbers, the size, the data connection's port."""
+    while True:
+        control, address = listener.accept()
+        if address[0] == peer:
+            control.settimeout(CONTROL_TIMEOUT_S)
+            try:
+                own_nonce = os.urandom(NONCE_BYTES)
+                control.sendall(own_nonce)
+                nonces = own_nonce + _exactly(control, NONCE_BYTES)
+                body = _exactly(control, HELLO.size)
+                if hmac.compare_digest(
+                    _exactly(control, hashlib.sha256().digest_size), proof(key, b"sender", nonces, body)
+                ):
+                    size, data_port = HELLO.unpack(body)
+                    return control, nonces, size, data_port
+            except (OSError, TransferError):
+                pass
+        control.close()
+
+
+def send(
+    own: str, peer: str, port: int, key: bytes, cca: str, size: int, pacing_bps: int | None, silence_s: float
+) -> dict[str, Any]:
+    """Send `size` bytes; returns what was sent, and the seconds from connecting until the other side had read it all.
+
+    Raises TransferError where the other side does not prove itself, and OSError.
+    """
+    with _socket(own, cca) as data, socket.create_connection((peer, port), CONTROL_TIMEOUT_S, (own, 0)) as control:
+        nonces = _exactly(control, NONCE_BYTES)
+        own_nonce = os.urandom(NONCE_BYTES)
+        nonces += own_nonce
+        body = HELLO.pack(size, data.getsockname()[1])
+        control.sendall(own_nonce + body + proof(key, b"sender", nonces, body))
+        if not hmac.compare_digest(_exactly(control, hashlib.sha256().digest_size), proof(key, b"receiver", nonces)):
+            raise TransferError("the receiver does not know the key of this attempt")
+        if pacing_bps is not None:
+            data.setsockopt(socket.SOL_SOCKET, socket.SO_MAX_PACING_RATE if hasattr(socket, "SO_MAX_PACING_RATE") else 47,
+                            struct.pack("=Q", pacing_bps // 8))  # fmt: skip
+        data.setsockopt(socket.IPPROTO_TCP, TCP_USER_TIMEOUT, int(silence_s * 1000))
+        data.settimeout(silence_s)
+        started = time.monotonic()
+        data.connect((peer, port))
+        algorithm = data.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
+        sent = 0
+        while sent < size:
+            sent += data.send(CHUNK[: size - sent])
+        data.shutdown(socket.SHUT_WR)
+        if data.recv(1):
+            raise TransferError("the receiver sent data where none belongs")
+        seconds = time.monotonic() - started
+        answer = _exactly(control, COUNT.size + hashlib.sha256().digest_size)
+        count, seal = answer[: COUNT.size], answer[COUNT.size :]
+        if not hmac.compare_digest(seal, proof(key, b"total", nonces, count)) or COUNT.unpack(count)[0] != size:
+            raise TransferError(f"the receiver has read {COUNT.unpack(count)[0]} of {size} bytes")
+    return {"bytes": sent, "seconds": seconds, "cca": algorithm}
+
+
+def _socket(own: str, cca: str) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cca.encode())
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.bind((own, 0))
+    except OSError as error:
+        sock.close()
+        raise TransferError(f"{cca} from {own}: {error.strerror}") from error
+    return sock
+
+
+def main(side: str) -> int:
+    """Serve the request on standard input; the result, or {"error": …}, goes to standard output."""
+    request = json.loads(sys.stdin.read())
+    request["key"] = bytes.fromhex(request["key"])
+    try:
+        result = send(**request) if side == "send" else receive(**request)
+    except (TransferError, OSError) as error:
+        print(json.dumps({"error": str(error)}))
+        return 1
+    print(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

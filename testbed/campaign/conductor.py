@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conduct a campaign between real hosts: one transfer at a time, for days, through everything that happens meanwhile.
+
+Every step is in the journal before the next is taken. A transfer ends in one of two ways: its run folder is there, or
+the journal names it as missing, with the reason; both are final until somebody asks for the missing ones again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from testbed import quantities
+from testbed.campaign import remote
+from testbed.campaign.attempt import Attempt, AttemptError, Place, facts_of
+from testbed.campaign.ends import End
+from testbed.campaign.journal import Journal
+from testbed.campaign.limits import day_left_s, exceeds_total
+from testbed.campaign.model import Campaign
+from testbed.campaign.publish import RECEIVER, SENDER
+from testbed.campaign.schedule import Transfer, run_of
+from testbed.campaign.times import run_start_s
+from testbed.errors import WarpbedError
+from testbed.results import Results, purge_aside
+
+HOST = "wan"
+RETRY_S = 10.0
+TICK_S = 1.0
+SPARE_BYTES = 50 << 20
+"""Room that stays free on every disk."""
+
+
+class StoppedError(WarpbedError):
+    """The campaign has been told to stop."""
+
+
+class GivenUpError(WarpbedError):
+    """A transfer that cannot be made; the text says why."""
+
+
+@dataclass
+class Conductor:
+    """told: called with a line for people; cancelled: asked often, True ends at once (a transfer under way goes on
+    at the hosts, and is taken up when the campaign is resumed)."""
+
+    campaign: Campaign
+    ends: dict[str, End]
+    results: Results
+    journal: Journal
+    told: Callable[[str], None]
+    cancelled: Callable[[], bool]
+    again: bool = False
+    retry_s: float = RETRY_S
+    _traced: dict[tuple[int, str], list[dict[str, Any]]] = field(default_factory=dict)
+
+    def conduct(self) -> list[str]:
+        """Make all that is missing; returns the ids of what is missing at the end, in their order."""
+        events = self.journal.events()
+        begun_s = next((e["time"] for e in events if e["event"] == "begun"), None)
+        if begun_s is None:
+            begun_s = self.journal.add("begun", host=HOST)["time"]
+        else:
+            self.journal.add("resumed", host=HOST)
+        purge_aside(self.results.base)
+        number = max((e["run"] for e in events if e["event"] == "run"), default=0) if not self.again else 0
+        free_s = 0.0
+        if number == 0:
+            number = 1
+        missing: list[str] = []
+        while (start_s := run_start_s(self.campaign, number, free_s)) is not None or self._has_begun(number):
+            if not self._has_begun(number):
+                self._pause_until(begun_s + (start_s or 0.0), f"run {number} begins")
+                self.journal.add("run", run=number)
+            for transfer in run_of(self.campaign, number, HOST):
+                if not self._settled(transfer):
+                    self._transfer(transfer)
+                if not self.results.is_complete(transfer.id):
+                    missing.append(transfer.id)
+            free_s = time.time() - begun_s
+            number += 1
+        self.journal.add("over", missing=len(missing))
+        return missing
+
+    def _has_begun(self, number: int) -> bool:
+        return any(e["event"] == "run" and e.get("run") == number for e in self.journal.events())
+
+    def _settled(self, transfer: Transfer) -> bool:
+        if self.results.is_complete(transfer.id):
+            return True
+        return not self.again and transfer.id in {
+            e.get("transfer") for e in self.journal.events() if e["event"] == "missing"
+        }
+
+    def _transfer(self, transfer: Transfer) -> None:
+        events = self.journal.events()
+        ended = max((e["time"] for e in events if e["event"] in ("done", "missing")), default=None)
+        if ended is not None:
+            self._pause_until(ended + quantities.seconds(self.campaign.pause), "pause", transfer)
+        try:
+            self._with_attempts(transfer, [e for e in events if e.get("transfer") == transfer.id])
+        except GivenUpError as error:
+            self.journal.add("missing", transfer=transfer.id, reason=str(error))
+            self.told(f"{transfer.id}: missing: {error}")
+            return
+        self.journal.add("done", transfer=transfer.id, bytes=transfer.size_bytes)
+        self.told(f"{transfer.id}: done")
+
+    def _with_attempts(self, transfer: Transfer, events: list[dict[str, Any]]) -> None:
+        """Make attempts until one succeeds. Raises GivenUpError after the last, or where limits or patience end it."""
+        failed = [e for e in events if e["event"] == "failed"]
+        begun = [e["attempt"] for e in events if e["event"] == "started"]
+        concluded = {e["attempt"] for e in events if e["event"] in ("failed", "abandoned")}
+        number = max(begun, default=0)
+        open_attempt = number if number and number not in concluded else None
+        reason, failures = "", 0 if self.again else len(failed)
+        while failures < self.campaign.attempts:
+            if open_attempt is None:
+                self._keep_limits(transfer)
+            place = self._place(transfer)
+            if open_attempt is None:
+                number += 1
+                self.journal.add("started", transfer=transfer.id, attempt=number, bytes=transfer.size_bytes)
+            attempt = Attempt(self.campaign, transfer, number, place, self._wait_through)
+            try:
+                if self._attempt(attempt, resumed=open_attempt is not None):
+                    return
+                self.journal.add(
+                    "abandoned", transfer=transfer.id, attempt=number, reason="it had not begun at the sender"
+                )
+            except (AttemptError, remote.UnreachableError, remote.RefusedError) as error:
+                failures += 1
+                reason = str(error)
+                self.journal.add("failed", transfer=transfer.id, attempt=number, reason=reason)
+                self.told(f"{attempt.id}: {reason}")
+                self._clear(attempt)
+            open_attempt = None
+        raise GivenUpError(f"{self.campaign.attempts} attempts failed, the last: {reason or 'see the journal'}")
+
+    def _attempt(self, attempt: Attempt, resumed: bool) -> bool:
+        """Make an attempt, or take up one that was begun; False where that one had never reached the sender."""
+        if resumed and attempt.state() == "absent":
+            self._clear(attempt)
+            return False
+        if not resumed:
+            attempt.make()
+        noted: list[str] = []
+
+        def unreachable(reason: str) -> None:
+            if not noted:
+                self.journal.add("waiting", transfer=attempt.transfer.id, reason=reason)
+            noted.append(reason)
+
+        status = attempt.await_end(unreachable)
+        self._bring_home(attempt, status)
+        self._clear(attempt)
+        return True
+
+    def _bring_home(self, attempt: Attempt, status: dict[str, Any]) -> None:
+        """Fetch and publish; what was measured is not given up because SSH or the disk here fails for a while."""
+        deadline = time.monotonic() + quantities.seconds(self.campaign.patience)
+        noted = False
+        while True:
+            try:
+                attempt.bring_home(self.results, status)
+            except (remote.UnreachableError, OSError) as error:
+                if time.monotonic() > deadline:
+                    raise AttemptError(f"measured, but not brought home: {error}") from error
+                if not noted:
+                    self.journal.add("waiting", transfer=attempt.transfer.id, reason=str(error))
+                noted = True
+                self._wait(self.retry_s)
+            else:
+                return
+
+    def _clear(self, attempt: Attempt) -> None:
+        for words in attempt.clear():
+            self.journal.add("left", transfer=attempt.transfer.id, attempt=attempt.number, reason=words)
+
+    def _keep_limits(self, transfer: Transfer) -> None:
+        events = self.journal.events()
+        if exceeds_total(self.campaign, events, transfer.size_bytes):
+            raise GivenUpError(f"limits.volume {self.campaign.limits.volume} is used up")
+        per_day = self.campaign.limits.volume_per_day
+        if per_day is not None and transfer.size_bytes > quantities.size_bytes(per_day):
+            raise GivenUpError(f"{transfer.size} is more than limits.volume_per_day {per_day} by itself")
+        while (left_s := day_left_s(self.campaign, self.journal.events(), transfer.size_bytes, time.time())) > 0:
+            self._pause_until(time.time() + left_s, f"limits.volume_per_day {per_day}", transfer)
+
+    def _place(self, transfer: Transfer) -> Place:
+        """Probe both hosts until they can make the transfer.
+
+        The sender is waited for as long as the campaign lasts, a receiver as long as the campaign's patience; GivenUpError then.
+        """
+        begun = time.monotonic()
+        noted = ""
+        while True:
+            place, reason = self._try_place(transfer)
+            if place is not None:
+                return place
+            if reason != noted:
+                self.journal.add("waiting", transfer=transfer.id, reason=reason)
+                self.told(f"{transfer.id}: waiting: {reason}")
+                noted = reason
+            if time.monotonic() - begun > quantities.seconds(self.campaign.patience):
+                raise GivenUpError(f"waited {self.campaign.patience} in vain: {reason}")
+            self._wait(self.retry_s)
+
+    def _try_place(self, transfer: Transfer) -> tuple[Place | None, str]:
+        sender_name, receiver_name = self.campaign.sender, transfer.receiver
+        probes, interfaces = {}, {}
+        home = shutil.disk_usage(self.results.folder if self.results.folder.exists() else "/").free
+        needed = quantities.size_bytes(self.campaign.captures.budget) + SPARE_BYTES
+        if home < 2 * needed:
+            return None, f"{home // 10**6} MB free here, {2 * needed // 10**6} MB needed"
+        skews = {}
+        for side, name in ((SENDER, sender_name), (RECEIVER, receiver_name)):
+            end = self.ends[name]
+            before = time.time_ns()
+            try:
+                probe = remote.ask(name, end, "probe", address=end.address)
+            except (remote.UnreachableError, remote.RefusedError) as error:
+                return None, str(error)
+            after = time.time_ns()
+            if probe["interface"] is None:
+                return None, f"{name}: no interface has its test address {end.address}"
+            if probe["free_bytes"] < needed:
+                return None, f"{name}: {probe['free_bytes'] // 10**6} MB free, {needed // 10**6} MB needed"
+            # the agent answers somewhere between: half of the time that asking took is the bound
+            skews[side] = {
+                "offset_s": (probe["time_ns"] - (before + after) / 2) / 1e9,
+                "bound_s": (after - before) / 2e9,
+            }
+            probes[side], interfaces[side] = probe, probe["interface"]
+        if transfer.cca not in probes[SENDER]["algorithms"]:
+            have = " ".join(probes[SENDER]["algorithms"])
+            raise GivenUpError(f"{sender_name}'s kernel has no {transfer.cca}; it has {have}")
+        circumstances = {
+            "ends": {side: facts_of(probe) for side, probe in probes.items()}, "home_clock": skews,
+            "clock_limit_s": quantities.seconds(self.campaign.clock.offset_at_most), "path": self._path(transfer),
+        }  # fmt: skip
+        place = Place(
+            sender_name, self.ends[sender_name], receiver_name, self.ends[receiver_name], circumstances, interfaces
+        )
+        return place, ""
+
+    def _path(self, transfer: Transfer) -> list[dict[str, Any]]:
+        """The hops to the receiver, traced once a run."""
+        if not self.campaign.traceroute:
+            return []
+        key = (transfer.run, transfer.receiver)
+        if key not in self._traced:
+            sender, receiver = self.ends[self.campaign.sender], self.ends[transfer.receiver]
+            try:
+                answer = remote.ask(
+                    self.campaign.sender, sender, "trace", remote.TRACE_TIMEOUT_S, address=receiver.address
+                )
+                self._traced[key] = answer["hops"]
+                self.journal.add("path", run=transfer.run, receiver=transfer.receiver, hops=answer["hops"])
+            except (remote.UnreachableError, remote.RefusedError) as error:
+                self.journal.add("path", run=transfer.run, receiver=transfer.receiver, hops=[], reason=str(error))
+                self._traced[key] = []
+        return self._traced[key]
+
+    def _pause_until(self, when_s: float, reason: str, transfer: Transfer | None = None) -> None:
+        if when_s > time.time():
+            self.journal.add("pause", reason=reason, **({} if transfer is None else {"transfer": transfer.id}))
+        while (rest := when_s - time.time()) > 0:
+            self._wait(rest)
+
+    def _wait_through(self, seconds: float) -> None:
+        """Wait while a transfer is under way: `campaign stop` lets it end; a signal leaves it to the hosts until resumed."""
+        self._wait(seconds, heed_stop=False)
+
+    def _wait(self, seconds: float, heed_stop: bool = True) -> None:
+        deadline = time.monotonic() + seconds
+        while True:
+            if self.cancelled() or (heed_stop and self.journal.stop_file.exists()):
+                raise StoppedError(
+                    f"{self.campaign.campaign}: stopped; the same command goes on with the next transfer"
+                )
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                return
+            time.sleep(min(rest, TICK_S))

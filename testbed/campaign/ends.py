@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hosts of a campaign: who they are, how they are reached, and that the receivers have agreed to be targets.
+
+The play gives them from the inventory, without any secret; they are kept in results/<campaign>/.campaign/ends.json.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from testbed.campaign.model import Campaign
+from testbed.errors import UsageError
+from testbed.spec.base import Model
+from testbed.spec.names import nearest
+
+
+def _target(text: str) -> str:
+    address = ipaddress.IPv4Address(text)
+    if (
+        address.is_multicast
+        or address.is_unspecified
+        or address.is_reserved
+        or address == ipaddress.IPv4Address("255.255.255.255")
+    ):
+        raise ValueError(f"{text}: not the address of a host")
+    return text
+
+
+class End(Model):
+    """A host. `address` is the test address; `host`, `user`, `ssh_port`, `key` and `ssh_options` are how SSH reaches it.
+
+    consent: who has agreed that this host receives, and when; receivers without it are never targets
+    """
+
+    address: Annotated[str, AfterValidator(_target)]
+    host: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]*[A-Za-z0-9_.:]$")]
+    user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")] | None = None
+    ssh_port: Annotated[int, Field(ge=1, le=65535)] = 22
+    key: str | None = None
+    ssh_options: list[str] = Field(default_factory=list)
+    become: bool = True
+    root: Annotated[str, Field(pattern=r"^/[A-Za-z0-9_./-]+$")] = "/var/lib/warpbed"
+    agent: Annotated[str, Field(pattern=r"^/[A-Za-z0-9_./-]+$")]
+    port: Annotated[int, Field(ge=1024, le=65535)] = 5201
+    consent: str = ""
+
+
+class Ends(Model):
+    hosts: dict[str, End]
+
+
+def parse(text: str, campaign: Campaign) -> dict[str, End]:
+    """Sender and receivers of a campaign, from the play's JSON.
+
+    Raises UsageError where one is not in the inventory, a receiver has not agreed, or two have the same address.
+    """
+    try:
+        data: Any = json.loads(text)
+        hosts = Ends.model_validate(data).hosts
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"inventory: {where}: {first.get('input')!r}: {first['msg']}") from error
+    except ValueError as error:
+        raise UsageError(
+            f"--ends: not JSON: {error}; playbooks/wan_campaign.yml gives it from the inventory"
+        ) from error
+    wanted = [campaign.sender, *campaign.receivers]
+    for name in wanted:
+        if name not in hosts:
+            raise UsageError(f"{name} of the campaign is not in the inventory's group wan; {nearest(name, hosts)}")
+    for name in campaign.receivers:
+        if not hosts[name].consent.strip():
+            raise UsageError(
+                f"{name} is not a consenting receiver: set wan_consent in the inventory to who has agreed, and when"
+            )
+    addresses = [hosts[name].address for name in wanted]
+    if len(set(addresses)) != len(addresses):
+        raise UsageError("inventory: two hosts of the campaign have the same wan_address")
+    return {name: hosts[name] for name in wanted}

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much a campaign has sent, and whether it may send more: every attempt counts in full, also one that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from testbed import quantities
+from testbed.campaign.model import Campaign
+
+DAY_S = 86400.0
+
+
+def _sent(events: Sequence[dict[str, Any]]) -> list[tuple[float, int]]:
+    return [(float(e["time"]), int(e.get("bytes", 0))) for e in events if e["event"] == "started"]
+
+
+def exceeds_total(campaign: Campaign, events: Sequence[dict[str, Any]], size: int) -> bool:
+    """Whether another `size` bytes would be more than limits.volume."""
+    if campaign.limits.volume is None:
+        return False
+    return sum(count for _, count in _sent(events)) + size > quantities.size_bytes(campaign.limits.volume)
+
+
+def day_left_s(campaign: Campaign, events: Sequence[dict[str, Any]], size: int, now_s: float) -> float:
+    """Seconds until another `size` bytes fit into any 24 hours of limits.volume_per_day; 0 where they do now.
+
+    A transfer that is larger than the limit by itself never fits.
+    """
+    if campaign.limits.volume_per_day is None:
+        return 0.0
+    limit = quantities.size_bytes(campaign.limits.volume_per_day)
+    recent = sorted((time_s, count) for time_s, count in _sent(events) if now_s - time_s < DAY_S)
+    total = sum(count for _, count in recent)
+    for time_s, count in recent:
+        if total + size <= limit:
+            break
+        total -= count
+        if total + size <= limit or total == 0:
+            return max(0.0, time_s + DAY_S - now_s)
+    return 0.0

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema of campaign files, version 1. docs/wan.md explains it with the NCTU measurement of Ho 2008 s6.2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from testbed import quantities
+from testbed.spec.base import Model, Name, Size, Time
+from testbed.spec.load import Document, read, validate_as
+from testbed.spec.model import HostRules, Topology
+from testbed.spec.names import algorithms, nearest
+
+
+def _rate(text: str) -> str:
+    quantities.rate_bps(text)
+    return text
+
+
+Rate = Annotated[str, AfterValidator(_rate)]
+RUNS_AT_MOST = 100_000
+LARGEST_BYTES = 10**12
+
+
+class Profile(Model):
+    """How the virtual host stands in for the way to a receiver: a topology, and the nodes at its ends."""
+
+    topology: Topology
+    source: Annotated[str, Field(alias="from")] = "s1"
+    destination: Annotated[str, Field(alias="to")] = "d1"
+
+
+class Receiver(Model):
+    """Where transfers go. Its key is the inventory's name of the host; `virtual` is needed on the virtual host only."""
+
+    title: str = ""
+    virtual: Profile | None = None
+
+
+class Limits(Model):
+    """What the campaign may load other people's networks with; the rate is kept by the kernel's pacing."""
+
+    rate: Rate | None = None
+    volume: Size | None = None
+    volume_per_day: Size | None = None
+
+
+class Captures(Model):
+    """Captures at both ends: bytes kept of each packet, and the size at which a capture file is not continued."""
+
+    snap: Size | Literal["all"] = "96B"
+    budget: Size = "200MB"
+
+
+class Clock(Model):
+    """Largest difference between the clocks of the two ends; a transfer beyond it is judged suspect."""
+
+    offset_at_most: Time = "50ms"
+
+
+class Campaign(Model):
+    """One campaign file.
+
+    Each run is every algorithm × size × receiver once, in an order drawn from the seed; `pause` lies between two transfers,
+    and a run begins at the next multiple of `every` after the one before. No run begins once the campaign has `lasted`.
+    """
+
+    warpbed: Literal[1]
+    campaign: Name
+    title: str
+    question: str = ""
+    source: str = ""
+    sender: Name
+    receivers: Annotated[dict[Name, Receiver], Field(min_length=1, max_length=100)]
+    algorithms: Annotated[list[str], Field(min_length=1, max_length=50)]
+    sizes: Annotated[list[Size], Field(min_length=1, max_length=100)]
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    pause: Time = "8min"
+    every: Time = "1h"
+    lasts: Time = "168h"
+    runs: Annotated[int, Field(ge=1, le=RUNS_AT_MOST)] | None = None
+    transfer_at_most: Time = "30min"
+    attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    patience: Time = "1h"
+    hosts: HostRules = HostRules()
+    limits: Limits = Limits()
+    captures: Captures = Captures()
+    clock: Clock = Clock()
+    sockets: Time = "100ms"
+    traceroute: bool = True
+    kernel: Literal["default", "6.1", "6.12", "7.2"] = "default"
+    published: dict[Name, dict[str, dict[str, Annotated[float, Field(gt=0)]]]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Campaign:
+        for name in self.algorithms:
+            if name not in algorithms():
+                raise ValueError(f"there is no algorithm {name!r}; {nearest(name, algorithms())}")
+        for what in ("algorithms", "sizes"):
+            if len(set(getattr(self, what))) != len(getattr(self, what)):
+                raise ValueError(f"{what}: one of them is there twice")
+        for size in self.sizes:
+            if not 1 <= quantities.size_bytes(size) <= LARGEST_BYTES:
+                raise ValueError(f"size {size}: allowed are 1B to {LARGEST_BYTES // 10**9}GB")
+        if self.sender in self.receivers:
+            raise ValueError(f"{self.sender} is the sender and cannot receive")
+        for receiver, by_size in self.published.items():
+            if receiver not in self.receivers:
+                raise ValueError(f"published: no receiver {receiver!r}; {nearest(receiver, self.receivers)}")
+            for size, by_cca in by_size.items():
+                if size not in self.sizes:
+                    raise ValueError(f"published.{receiver}: no size {size!r}; {nearest(size, self.sizes)}")
+                for cca in by_cca:
+                    if cca not in self.algorithms:
+                        raise ValueError(
+                            f"published.{receiver}.{size}: no algorithm {cca!r}; {nearest(cca, self.algorithms)}"
+                        )
+        return self
+
+    @model_validator(mode="after")
+    def _positive(self) -> Campaign:
+        for what in ("lasts", "transfer_at_most", "sockets"):
+            if quantities.delay_ns(getattr(self, what)) == 0:
+                raise ValueError(f"{what} must be above 0s")
+        if quantities.size_bytes(self.captures.budget) < 10_000:
+            raise ValueError(f"captures.budget {self.captures.budget}: at least 10KB")
+        return self
+
+    @property
+    def size_of_run_bytes(self) -> int:
+        """Payload of one run."""
+        return sum(quantities.size_bytes(size) for size in self.sizes) * len(self.algorithms) * len(self.receivers)
+
+
+def load(path: Path) -> tuple[Campaign, Document]:
+    """The campaign of a file.
+
+    Raises SpecError with all problems, UsageError where there is no such file.
+    """
+    document = read(path)
+    assert isinstance(document.data, dict)
+    return validate_as(Campaign, document.data, document), document

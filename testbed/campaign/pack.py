@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pack what runs on the hosts of a campaign into one file that the distribution's Python executes.
+
+    python3 -P -m testbed.campaign.pack
+
+Prints {"path", "digest"}. The same sources give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+
+from testbed.cache import ROOT, cache_dir
+
+PARTS = (
+    "testbed/__init__.py", "testbed/agent/__init__.py", "testbed/agent/capture.py", "testbed/agent/endpoint.py",
+    "testbed/agent/environment.py", "testbed/agent/errors.py", "testbed/agent/filetransfer.py",
+    "testbed/agent/namespaces.py", "testbed/agent/samples.py", "testbed/agent/sockets.py", "testbed/agent/transfer.py",
+)  # fmt: skip
+MAIN = "import sys\nfrom testbed.agent.endpoint import main\nsys.exit(main())\n"
+LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+
+def pack() -> tuple[Path, str]:
+    """The file in the cache, and the digest that is part of its name."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in [*((part, (ROOT / part).read_text()) for part in PARTS), ("__main__.py", MAIN)]:
+            info = zipfile.ZipInfo(name, LONG_AGO)
+            info.external_attr = 0o600 << 16
+            archive.writestr(info, text)
+    digest = hashlib.sha256(content.getvalue()).hexdigest()[:16]
+    path = cache_dir() / "agents" / f"agent-{digest}.pyz"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(f".{os.getpid()}")
+        fresh.write_bytes(content.getvalue())
+        os.replace(fresh, path)
+    return path, digest
+
+
+if __name__ == "__main__":
+    path, digest = pack()
+    print(json.dumps({"path": str(path), "digest": digest}))

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a campaign is: from its result folders and its journal, whether or not a process conducts it."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from testbed import quantities
+from testbed.campaign.journal import Journal
+from testbed.campaign.model import Campaign
+from testbed.campaign.outcome import of_folder
+from testbed.campaign.times import estimated_runs, shortest_run_s
+
+RECENT = 5
+
+
+@dataclass(frozen=True)
+class Status:
+    """state: "not begun", "under way", "interrupted" (no process conducts it), "stopped" or "over".
+
+    expected is an estimate while runs take longer than their pauses alone; left_s is None where nothing is known.
+    missing: transfers that were given up, with the reason; failures that a later attempt has made good are not there
+    """
+
+    state: str
+    done: int
+    expected: int
+    bytes_done: int
+    left_s: float | None
+    now: str = ""
+    missing: dict[str, str] = field(default_factory=dict)
+    recent: list[dict[str, Any]] = field(default_factory=list)
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self), indent=1)
+
+
+def read(campaign: Campaign, folder: Path) -> Status:
+    """The status of the campaign whose results are in `folder`."""
+    journal = Journal(folder)
+    events = journal.events()
+    complete = sorted(file.parent for file in folder.glob("*/run.json") if ".failed-" not in file.parent.name)
+    names = {path.name for path in complete}
+    missing: dict[str, str] = {}
+    for entry in events:
+        if entry["event"] == "missing" and entry.get("transfer") not in names:
+            missing[str(entry.get("transfer"))] = str(entry.get("reason", ""))
+    spent = [outcome.seconds for path in complete if (outcome := of_folder(path)) is not None]
+    per_run = len(campaign.receivers) * len(campaign.algorithms) * len(campaign.sizes)
+    mean_s = sum(spent) / len(spent) if spent else 0.0
+    runs = estimated_runs(campaign, shortest_run_s(campaign) + per_run * mean_s)
+    expected = max(runs * per_run, len(complete) + len(missing))
+    virtual = _is_virtual(complete)
+    left = expected - len(complete) - len(missing)
+    state = _state(journal, events, left)
+    left_s = None
+    if state in ("under way", "interrupted") and not virtual:
+        left_s = left * (quantities.seconds(campaign.pause) + mean_s)
+    sizes = [str(json.loads((path / "run.json").read_text()).get("params", {}).get("size", "0B")) for path in complete]
+    return Status(
+        state, len(complete), expected, sum(map(_bytes, sizes)), left_s, _doing(events) if state == "under way" else "",
+        missing, events[-RECENT:],
+    )  # fmt: skip
+
+
+def _bytes(text: str) -> int:
+    try:
+        return quantities.size_bytes(text)
+    except ValueError:
+        return 0
+
+
+def _is_virtual(complete: list[Path]) -> bool:
+    return bool(complete) and json.loads((complete[-1] / "run.json").read_text()).get("host") == "virtual"
+
+
+def _state(journal: Journal, events: list[dict[str, Any]], left: int) -> str:
+    if journal.is_held():
+        return "under way"
+    last = next((e["event"] for e in reversed(events) if e["event"] in ("begun", "resumed", "stopped", "over")), None)
+    if last is None:
+        return "not begun"
+    if last == "over" or left <= 0:
+        return "over"
+    return "stopped" if last == "stopped" else "interrupted"
+
+
+def _doing(events: list[dict[str, Any]]) -> str:
+    for entry in reversed(events):
+        if entry["event"] in ("started", "waiting", "pause"):
+            since = max(0.0, time.time() - entry["time"])
+            subject = entry.get("transfer", "")
+            return f"{entry['event']} {subject} {entry.get('reason', '')}".strip() + f" for {since:.0f} s"
+    return ""
+
+
+def render(campaign: Campaign, status: Status) -> str:
+    """For people."""
+    left = "" if status.left_s is None else f", about {_span(status.left_s)} left"
+    share = status.done / status.expected if status.expected else 1.0
+    lines = [
+        (
+            f"{campaign.campaign}: {status.state}; {status.done} of about {status.expected} transfers ({share:.0%}), "
+            f"{status.bytes_done / 1e9:.2f} GB{left}"
+        )
+    ]
+    lines += [f"now: {status.now}"] if status.now else []
+    lines += [f"missing: {transfer}: {reason}" for transfer, reason in sorted(status.missing.items())]
+    for entry in status.recent:
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(entry["time"]))
+        words = " ".join(str(entry[key]) for key in ("transfer", "host", "reason") if entry.get(key))
+        lines.append(f"{stamp}Z {entry['event']} {words}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _span(seconds: float) -> str:
+    days, rest = divmod(int(seconds), 86400)
+    hours, minutes = divmod(rest // 60, 60)
+    return f"{days} d {hours} h" if days else f"{hours} h {minutes} min" if hours else f"{minutes} min"

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mean transmission times by receiver, size and algorithm, beside published ones (the form of Ho 2008 Tables 6.2-6.4)."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from testbed import quantities
+from testbed.campaign.model import Campaign
+from testbed.campaign.outcome import of_folder
+
+Z_95 = 1.96
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination. Times in seconds, rates in payload Mbit/s; `published_s` is None where nothing was published.
+
+    gain: time of the file's first algorithm over this one's, same receiver and size; published_gain likewise
+    """
+
+    receiver: str
+    size: str
+    cca: str
+    transfers: int
+    suspect: int
+    mean_s: float | None
+    half_width_95_s: float | None
+    mbps: float | None
+    published_s: float | None
+    gain: float | None
+    published_gain: float | None
+
+
+def measured(folder: Path) -> dict[tuple[str, str, str], list[tuple[float, str]]]:
+    """Seconds and verdict of every complete transfer below a campaign's results, by (receiver, size, cca)."""
+    found: dict[tuple[str, str, str], list[tuple[float, str]]] = {}
+    for file in sorted(folder.glob("*/run.json")):
+        if ".failed-" in file.parent.name:
+            continue
+        params = json.loads(file.read_text()).get("params", {})
+        outcome = of_folder(file.parent)
+        key = tuple(str(params.get(name)) for name in ("receiver", "size", "cca"))
+        if outcome is not None and outcome.verdict != "invalid":
+            found.setdefault((key[0], key[1], key[2]), []).append((outcome.seconds, outcome.verdict))
+    return found
+
+
+def cells(campaign: Campaign, times: Mapping[tuple[str, str, str], Sequence[tuple[float, str]]]) -> list[Cell]:
+    """All combinations of the file in its order."""
+    return [
+        _cell(campaign, times, receiver, size, cca)
+        for receiver in campaign.receivers
+        for size in campaign.sizes
+        for cca in campaign.algorithms
+    ]
+
+
+def _cell(
+    campaign: Campaign,
+    times: Mapping[tuple[str, str, str], Sequence[tuple[float, str]]],
+    receiver: str,
+    size: str,
+    cca: str,
+) -> Cell:
+    here = times.get((receiver, size, cca), [])
+    values = [seconds for seconds, _ in here]
+    mean = statistics.fmean(values) if values else None
+    spread = Z_95 * statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
+    first = [seconds for seconds, _ in times.get((receiver, size, campaign.algorithms[0]), [])]
+    published = campaign.published.get(receiver, {}).get(size, {})
+    told, told_first = published.get(cca), published.get(campaign.algorithms[0])
+    return Cell(
+        receiver, size, cca, len(values), sum(verdict == "suspect" for _, verdict in here), mean, spread,
+        None if mean is None else quantities.size_bytes(size) * 8e-6 / mean, told,
+        statistics.fmean(first) / mean if mean and first else None,
+        told_first / told if told and told_first else None,
+    )  # fmt: skip
+
+
+def as_json(rows: Sequence[Cell]) -> str:
+    return json.dumps([asdict(row) for row in rows], indent=1)
+
+
+def render(campaign: Campaign, rows: Sequence[Cell]) -> str:
+    """One table per receiver: a line per size, and for each algorithm time, number of transfers and the published time."""
+    parts = []
+    for receiver, details in campaign.receivers.items():
+        head = [
+            f"{campaign.sender} – {receiver}{': ' + details.title if details.title else ''} (seconds, mean of n; gain over {campaign.algorithms[0]})"
+        ]
+        lines = [["size", *(f"{cca}" for cca in campaign.algorithms)]]
+        for size in campaign.sizes:
+            mine = [row for row in rows if row.receiver == receiver and row.size == size]
+            lines.append([size, *(_text(row) for row in mine)])
+        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+        head += [
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        ]
+        parts.append("\n".join(head))
+    return "\n\n".join(parts) + "\n"
+
+
+def _text(row: Cell) -> str:
+    if row.mean_s is None:
+        words = "–"
+    else:
+        spread = f" ±{_seconds(row.half_width_95_s)}" if row.half_width_95_s else ""
+        words = f"{_seconds(row.mean_s)}{spread} (n={row.transfers}"
+        words += f", {row.gain:.2f}×)" if row.gain is not None else ")"
+    if row.published_s is not None:
+        words += f" | published {_seconds(row.published_s)}"
+        words += f" ({row.published_gain:.2f}×)" if row.published_gain is not None else ""
+    return words
+
+
+def _seconds(value: float) -> str:
+    """Three significant digits without an exponent."""
+    return re.sub(r"\.?0+$", "", f"{value:.4f}") if value < 1 else f"{value:.3g}" if value < 1000 else f"{value:.0f}"

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign on the virtual host: each transfer is a run in a guest of its own, side by side on all CPUs.
+
+Between two transfers nothing is sent, and a path remembers nothing (no metrics are saved), so transfers that are made side
+by side have the packets of transfers made one after the other. Their places on the campaign's clock follow from their
+measured lengths: each begins a pause after the end of the one before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+
+from testbed import quantities
+from testbed.agent.plan import Plan
+from testbed.campaign.model import Campaign
+from testbed.campaign.outcome import Outcome, of_folder
+from testbed.campaign.schedule import Transfer, run_of
+from testbed.campaign.times import run_start_s
+from testbed.compile import compile_plan
+from testbed.errors import UsageError
+from testbed.lint import lint
+from testbed.results import Results
+from testbed.runner import Job, Runner, Summary
+from testbed.runs import Run
+from testbed.spec.load import Document, validate
+from topologies.model import path
+
+HOST = "virtual"
+SLOWEST_SHARE = 0.05
+"""A transfer that gets less than this share of its path's rate does not end in time."""
+LEAST_S = 30
+PCAP_HEADER_BYTES = 16
+FRAME_BYTES = 1514
+
+
+def job_of(campaign: Campaign, transfer: Transfer) -> Job:
+    """The run that makes a transfer.
+
+    Raises UsageError where the receiver has no path for the virtual host or the path breaks a fidelity rule.
+    """
+    profile = campaign.receivers[transfer.receiver].virtual
+    if profile is None:
+        raise UsageError(f"receivers.{transfer.receiver}: no `virtual` path; the virtual host needs one")
+    spec = {
+        "warpbed": 1, "name": campaign.campaign, "title": campaign.title, "source": campaign.source,
+        "kernel": campaign.kernel, "duration": campaign.transfer_at_most,
+        "topology": profile.topology.model_dump(mode="json"), "hosts": campaign.hosts.model_dump(mode="json"),
+        "flows": [{
+            "name": "t", "cca": transfer.cca, "from": profile.source, "to": profile.destination, "size": transfer.size,
+            "app": "file",
+        }],
+        "captures": {"at": "ends", "snap": campaign.captures.snap},
+        "samplers": {"tcp_probe": True, "sockets": campaign.sockets, "queues": "off"},
+    }  # fmt: skip
+    document = Document(f"{campaign.campaign} {transfer.receiver}", json.dumps(spec))
+    run = Run(validate(spec, document), transfer.params, transfer.seed, document)
+    return Job(run, limited(compile_plan(run.experiment, document), campaign), transfer.id)
+
+
+def limited(plan: Plan, campaign: Campaign) -> Plan:
+    """The plan with the campaign's limits of time, rate and capture size; it ends with its transfer."""
+    pacing = None if campaign.limits.rate is None else quantities.rate_bps(campaign.limits.rate)
+    packets = packets_within(campaign)
+    flow = plan.flows[0]
+    rates = [d.rate_bps for _, _, d in path(plan.network, flow.source, flow.destination) if d.rate_bps]
+    duration_s = plan.duration_s
+    if rates and flow.size_bytes:
+        duration_s = min(duration_s, round(LEAST_S + flow.size_bytes * 8 / (min(rates) * SLOWEST_SHARE)))
+    return dataclasses.replace(
+        plan,
+        flows=tuple(dataclasses.replace(f, pacing_bps=pacing) for f in plan.flows),
+        captures=tuple(dataclasses.replace(c, packets_at_most=packets) for c in plan.captures),
+        duration_s=duration_s,
+        ends_with_flows=True,
+    )
+
+
+def packets_within(campaign: Campaign) -> int:
+    """How many packets a capture file within the budget can hold."""
+    snap = FRAME_BYTES if campaign.captures.snap == "all" else quantities.size_bytes(campaign.captures.snap)
+    return max(1, quantities.size_bytes(campaign.captures.budget) // (min(snap, FRAME_BYTES) + PCAP_HEADER_BYTES))
+
+
+def check(campaign: Campaign) -> None:
+    """Raise UsageError or SpecError where a transfer of the campaign could not be made on the virtual host."""
+    seen: set[tuple[str, str]] = set()
+    for transfer in run_of(campaign, 1, HOST):
+        if (transfer.receiver, transfer.cca) not in seen:
+            seen.add((transfer.receiver, transfer.cca))
+            errors = [f for f in lint(job_of(campaign, transfer).plan) if f.severity == "error"]
+            if errors:
+                raise UsageError("\n".join(f"receivers.{transfer.receiver}: {f.rule}: {f.message}" for f in errors))
+
+
+def conduct(
+    campaign: Campaign,
+    results: Results,
+    build: str,
+    runner: Runner,
+    cancelled: Callable[[], bool],
+    told: Callable[[str], None],
+) -> Summary:
+    """Make runs until the campaign's clock has reached its end; what is there already is not made again."""
+    total, clock_s, number = Summary(), 0.0, 1
+    while (start_s := run_start_s(campaign, number, clock_s)) is not None and not cancelled():
+        transfers = run_of(campaign, number, HOST, build)
+        # the long ones first, so that no CPU is left alone with one at the end
+        jobs = [job_of(campaign, transfer) for transfer in sorted(transfers, key=lambda t: -t.size_bytes)]
+        summary = runner.run_all(jobs)
+        total.done += summary.done
+        total.failed.update(summary.failed)
+        total.present += summary.present
+        total.cancelled = summary.cancelled
+        if summary.cancelled:
+            break
+        clock_s = start_s + sum(length_s(results, transfer, campaign) for transfer in transfers)
+        told(
+            f"run {number}: {len(summary.done) + summary.present} of {len(transfers)} transfers; day {clock_s / 86400:.2f} of the campaign"
+        )
+        number += 1
+    return total
+
+
+def length_s(results: Results, transfer: Transfer, campaign: Campaign) -> float:
+    """Seconds that a transfer takes on the campaign's clock, its pause included."""
+    outcome: Outcome | None = of_folder(results.path(transfer.id))
+    measured = quantities.seconds(campaign.transfer_at_most) if outcome is None else outcome.seconds
+    return measured + quantities.seconds(campaign.pause)

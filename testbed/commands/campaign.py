@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed campaign ACTION FILE`: the same transfers again and again for days (docs/wan.md)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from pathlib import Path
+
+from testbed import ansible
+from testbed.cache import ROOT
+from testbed.campaign import ends, remote, table, virtual
+from testbed.campaign import status as campaign_status
+from testbed.campaign.conductor import Conductor, StoppedError
+from testbed.campaign.journal import Journal
+from testbed.campaign.model import Campaign, load
+from testbed.campaign.times import estimated_runs, shortest_run_s
+from testbed.commands import arguments as common
+from testbed.commands.execute import stop_on_signals, terminal
+from testbed.errors import UsageError, WarpbedError
+from testbed.progress import Progress
+from testbed.results import Results
+from testbed.runner import Runner
+from testbed.virtual.host import VirtualHost
+from testbed.virtual.kernel import find
+
+NAME = "campaign"
+HELP = "measure the same transfers again and again for days: over the wide area, or in virtual time"
+ACTIONS = ("run", "execute", "check", "status", "stop", "table")
+HOSTS = ("virtual", "wan")
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("action", choices=ACTIONS)
+    command.add_argument("campaign", type=Path, help="campaign file, such as campaigns/nctu.yml")
+    command.add_argument("--host", choices=HOSTS, default="virtual", help="kind of host (default: virtual)")
+    command.add_argument("-i", "--inventory", type=Path, default=None, help="inventory of the hosts (wan only)")
+    command.add_argument("--jobs", type=int, default=0, metavar="N", help="transfers side by side (virtual only)")
+    command.add_argument("--ends", default=None, metavar="JSON", help=argparse.SUPPRESS)
+    command.add_argument("--again", action="store_true", help="try what is missing once more (wan only)")
+    command.add_argument("--format", choices=["text", "json"], default="text", help="of status and table")
+    common.results(command)
+
+
+def main(options: argparse.Namespace) -> int:
+    campaign, _ = load(options.campaign)
+    if options.jobs < 0:
+        raise UsageError("--jobs takes numbers from 1 on (0: one per CPU)")
+    if options.host == "virtual":
+        virtual.check(campaign)
+    folder: Path = options.results.resolve() / campaign.campaign
+    action = {"run": _run, "execute": _execute, "check": _check, "stop": _stop, "status": _status, "table": _table}
+    return action[options.action](options, campaign, folder)
+
+
+def _run(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
+    """Hand over to playbooks/wan_campaign.yml."""
+    variables: dict[str, object] = {
+        "campaign": str(options.campaign.resolve()), "campaign_host": options.host, "campaign_jobs": options.jobs,
+        "campaign_results": str(options.results.resolve()), "campaign_kernel_series": campaign.kernel,
+    }  # fmt: skip
+    return ansible.play("wan_campaign.yml", variables, inventory=_inventory(options))
+
+
+def _inventory(options: argparse.Namespace) -> str:
+    if options.host == "virtual":
+        return "virtual"
+    inventory: Path = options.inventory or ROOT / "inventory/wan"
+    if not inventory.exists():
+        raise UsageError(f"{inventory}: no such inventory; docs/wan.md shows how to write one")
+    return str(inventory.resolve())
+
+
+def _execute(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
+    results = Results(options.results.resolve(), campaign.campaign)
+    journal = Journal(folder)
+    with journal.held():
+        journal.stop_file.unlink(missing_ok=True)
+        conduct = _virtual if options.host == "virtual" else _wan
+        code = conduct(options, campaign, results, journal)
+        print(table.render(campaign, table.cells(campaign, table.measured(folder))), end="")
+    return code
+
+
+def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, journal: Journal) -> int:
+    kernel = find(campaign.kernel)
+    journal.add("resumed" if journal.events() else "begun", host="virtual")
+    per_run = len(campaign.receivers) * len(campaign.algorithms) * len(campaign.sizes)
+    progress = Progress(estimated_runs(campaign, shortest_run_s(campaign)) * per_run, 0.0, sys.stdout, terminal())
+    runner = Runner(results, VirtualHost(kernel), options.jobs or None, progress.event)
+    stop_on_signals(runner)
+
+    def told(words: str) -> None:
+        journal.add("run", reason=words)
+        print(words, flush=True)
+
+    try:
+        summary = virtual.conduct(campaign, results, kernel.key, runner, journal.stop_file.exists, told)
+    finally:
+        progress.close()
+    for transfer, reason in summary.failed.items():
+        journal.add("missing", transfer=transfer, reason=reason)
+    if summary.cancelled or journal.stop_file.exists():
+        journal.add("stopped")
+        raise WarpbedError(f"{campaign.campaign}: stopped; the same command goes on with the next transfer")
+    journal.add("over")
+    if not summary.done and not summary.failed:
+        print(f"nothing to do: all {summary.present} transfers are there")
+    return 1 if summary.failed else 0
+
+
+def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, journal: Journal) -> int:
+    kept = journal.folder / "ends.json"
+    if options.ends is None and not kept.is_file():
+        raise UsageError(
+            "--host wan: the hosts come from an inventory; use `campaign run FILE --host wan -i INVENTORY`"
+        )
+    text = kept.read_text() if options.ends is None else options.ends
+    hosts = ends.parse(text, campaign)
+    kept.write_text(text)
+    stop = threading.Event()
+    stop_on_signals(_Cancel(stop))
+    conductor = Conductor(
+        campaign, hosts, results, journal, lambda words: print(words, flush=True), stop.is_set, options.again
+    )
+    try:
+        missing = conductor.conduct()
+    except StoppedError as error:
+        journal.add("stopped")
+        raise WarpbedError(str(error)) from error
+    for transfer in missing:
+        print(f"missing: {transfer}")
+    return 1 if missing else 0
+
+
+class _Cancel:
+    def __init__(self, event: threading.Event) -> None:
+        self.cancel = event.set
+
+
+def _check(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
+    per_run = len(campaign.receivers) * len(campaign.algorithms) * len(campaign.sizes)
+    runs = estimated_runs(campaign, shortest_run_s(campaign))
+    print(
+        f"{options.campaign}: {per_run} transfers a run, {campaign.size_of_run_bytes / 1e9:.2f} GB; at most {runs} runs in "
+        f"{campaign.lasts} ({runs * campaign.size_of_run_bytes / 1e9:.0f} GB), ready to run"
+    )
+    return 0
+
+
+def _status(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
+    status = campaign_status.read(campaign, folder)
+    print(status.as_json() if options.format == "json" else campaign_status.render(campaign, status).rstrip("\n"))
+    return 0
+
+
+def _stop(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
+    journal = Journal(folder)
+    if not journal.is_held():
+        print(f"{campaign.campaign}: no process conducts it; {campaign_status.read(campaign, folder).state}")
+        return _close_services(campaign, journal)
+    journal.stop_file.touch()
+    print(f"{campaign.campaign}: ends after the transfers that are under way; `campaign run` goes on")
+    return 0
+
+
+def _close_services(campaign: Campaign, journal: Journal) -> int:
+    """End what a killed process has left running at the hosts; 1 where one of them cannot be asked."""
+    kept, code = journal.folder / "ends.json", 0
+    if not kept.is_file():
+        return 0
+    for name, end in ends.parse(kept.read_text(), campaign).items():
+        try:
+            for transfer, state in remote.ask(name, end, "list")["transfers"].items():
+                if state in ("ready", "running", "starting"):
+                    remote.ask(name, end, "close", id=transfer)
+                    print(f"{name}: {transfer} ended")
+        except WarpbedError as error:
+            print(error, file=sys.stderr)
+            code = 1
+    return code
+
+
+def _table(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
+    rows = table.cells(campaign, table.measured(folder))
+    if options.format == "json":
+        print(table.as_json(rows))
+    else:
+        print(table.render(campaign, rows), end="")
+    return 0
