@@ -104,7 +104,8 @@ WITH steps AS (
     UNION ALL
     SELECT run_id, time_ns, t_s, flow, 'loss', 'window cut: cwnd ' || cwnd_before || ' → ' || cwnd || ', ssthresh ' || ssthresh
     FROM steps
-    WHERE number > 1 AND ssthresh IS NOT NULL AND ssthresh IS DISTINCT FROM ssthresh_before AND cwnd < cwnd_before
+    WHERE number > 1 AND ssthresh IS NOT NULL AND ssthresh IS DISTINCT FROM ssthresh_before
+        AND (ssthresh < cwnd_before OR ssthresh_before IS NOT NULL) AND cwnd <= cwnd_before -- not HyStart, which ends slow start with ssthresh = cwnd
     UNION ALL
     SELECT run_id, time_ns, t_s, flow, 'recovery', 'fast recovery' FROM states WHERE ca_state = 3 AND before IS DISTINCT FROM 3
     UNION ALL

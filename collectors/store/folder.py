@@ -216,6 +216,16 @@ def _planned(path: Path, start_ns: int) -> Iterator[tuple[int, float, str, str]]
         at_s = float(flow.get("start_s") or 0.0)
         words = f"{flow.get('name')} starts ({flow.get('cca') or flow.get('app')})"
         yield start_ns + round(at_s * 1e9), at_s, "flow", _clean(words)
+    for link in (plan.get("network") or {}).get("links") or ():
+        for way, ends in (("forward", ("a", "b")), ("backward", ("b", "a"))):
+            for name, change in (link.get(way) or {}).items():
+                if name.startswith("varying_") and isinstance(change, dict):
+                    where = "→".join(str(link.get(end)) for end in ends)
+                    for at_ns, value in list(zip(change.get("at_ns") or (), change.get("values") or (), strict=False))[
+                        1:
+                    ]:
+                        words = f"{where}: {name.removeprefix('varying_')} {value:g}"
+                        yield start_ns + int(at_ns), int(at_ns) / 1e9, "link", _clean(words)
 
 
 def reasons(folder: RunFolder) -> Iterator[tuple[int, str, str, str]]:

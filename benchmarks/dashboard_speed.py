@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast the store takes rows in and how fast dashboards draw a day of measurements.
+
+    python -m benchmarks.dashboard_speed                    ingestion, then 50 million rows; needs root, ~10 GB of disk
+    python -m benchmarks.dashboard_speed --rows 1000000     a quick form
+
+A real TimescaleDB (collectors.store.debian_server) with durable writes, on this machine. The rows of the campaign are made by the
+server; ingestion is measured with real records. Every panel of Campaign, Compare and Run is then asked for the whole day.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from collectors.store import debian_server, derive, folder, ingest, tables
+from collectors.store.connect import connected
+from dashboards.parts import ZERO_S
+from testbed.cache import ROOT
+from tests import grafana, store_lab
+from tests.make_results import START_NS, Case
+
+FLOWS = 2
+DAY_S = 86_400.0
+
+
+def fill(
+    connection: psycopg.Connection[Any],
+    experiment: str,
+    *,
+    runs: int,
+    duration_s: float,
+    rows_per_s: float,
+    start_s: float = START_NS / 1e9,
+) -> int:
+    """Make runs one after the other, each of two flows with `rows_per_s` rows of acks, and as many of sockets, per flow; returns the rows."""
+    width = derive.widths(duration_s)
+    total = 0
+    for number in range(1, runs + 1):
+        with connection.transaction():
+            at = start_s + (number - 1) * duration_s
+            row = connection.execute(
+                "INSERT INTO runs (experiment, run, status, error, host, kernel, build, cca, seed, verdict, reasons, label, title, question, params, metrics, "
+                "spec, environment, started_at, ended_at, duration_s, wall_s, finest_ms, digest) VALUES (%s, %s, 'complete', '', 'wan', '', '', %s, %s, 'valid', '', "
+                "%s, '', '', '{}', '{}', '{}', '{}', to_timestamp(%s), to_timestamp(%s), %s, %s, %s, '') RETURNING run_id",
+                [
+                    experiment,
+                    f"{experiment}-{number}",
+                    ("reno", "cubic", "medley")[number % 3],
+                    number,
+                    f"seed {number}",
+                    at,
+                    at + duration_s,
+                    duration_s,
+                    duration_s,
+                    width[0],
+                ],
+            ).fetchone()
+            assert row is not None
+            run_id = row[0]
+            connection.execute("INSERT INTO run_params VALUES (%s, 'size', '1MB', 1e6)", [run_id])
+            connection.execute(
+                "INSERT INTO run_metrics VALUES (%s, 'goodput_mbps', 'Mbit/s', 10), (%s, 'rtt_mean_ms', 'ms', 50)",
+                [run_id, run_id],
+            )
+            values = {"run": run_id, "at": at, "d": duration_s, "n": int(duration_s * rows_per_s), "f": FLOWS}
+            connection.execute(
+                "INSERT INTO flows (run_id, flow, cca, src, dst, start_s, end_s, packets, retransmitted_packets, goodput_mbps, rtt_min_ms, rtt_mean_ms, completion_s) "
+                "SELECT %(run)s, 'f' || f, 'cubic', 'a', 'b', 0, %(d)s, 1000, 3, 10 + random(), 40, 50, %(d)s FROM generate_series(1, %(f)s) f",
+                values,
+            )
+            rows = "generate_series(1, %(f)s) f, generate_series(0, %(n)s - 1) i, LATERAL (SELECT i * %(d)s / %(n)s AS t_s) x"
+            for statement in (
+                "INSERT INTO acks (run_id, time, t_s, flow, ack, rtt_us, sacked_bytes, duplicate) "
+                f"SELECT %(run)s, to_timestamp(%(at)s + t_s), t_s, 'f' || f, i * 1448, 50000 + 10000 * random(), 0, false FROM {rows}",
+                "INSERT INTO sockets (run_id, time, t_s, flow, cwnd_packets, ssthresh_packets, srtt_us) "
+                f"SELECT %(run)s, to_timestamp(%(at)s + t_s), t_s, 'f' || f, 100 + i %% 50, 80, 50000 FROM {rows}",
+            ):
+                total += connection.execute(statement, values).rowcount
+            for width_ms in width:
+                point = {
+                    **values,
+                    "w": width_ms,
+                    "n": max(1, int(duration_s * 1000 / width_ms)),
+                    "d": max(duration_s, width_ms / 1000),
+                }
+                total += connection.execute(
+                    "INSERT INTO flow_points (run_id, width_ms, time, t_s, flow, throughput_mbps, goodput_mbps, retransmitted_bytes, delivered_bytes, in_flight_bytes, "
+                    "cwnd_packets_min, cwnd_packets, cwnd_packets_max, ssthresh_packets, srtt_ms, srtt_ms_max, rtt_ms_min, rtt_ms, rtt_ms_max) "
+                    "SELECT %(run)s, %(w)s, to_timestamp(%(at)s + t_s), t_s, 'f' || f, 10, 9 + random(), 0, 1e6, 1e5, 90, 100, 110, 80, 50, 60, 40, 50, 70 "
+                    f"FROM {rows}",
+                    point,
+                ).rowcount
+                total += connection.execute(
+                    "INSERT INTO queue_points (run_id, width_ms, time, t_s, node, interface, backlog_packets, backlog_packets_max, backlog_bytes_max, drops, marks, sent_mbps) "
+                    f"SELECT %(run)s, %(w)s, to_timestamp(%(at)s + t_s), t_s, 'r1', 'r1-eth' || f, 10, 20, 1e4, 0, 0, 20 FROM {rows}",
+                    point,
+                ).rowcount
+    return total
+
+
+def ingestion(database: store_lab.Database, place: Path) -> dict[str, Any]:
+    results = store_lab.results(place, 120.0, (Case("reno", 50, 1), Case("cubic", 50, 1), Case("medley", 250, 1)))
+    rows, taken_s = 0, 0.0
+    with connected("writer", database.url, autocommit=True) as connection:
+        for run in folder.find(results):
+            found = folder.read(run)
+            begun = time.monotonic()
+            rows += ingest.ingest(connection, found)[1]
+            taken_s += time.monotonic() - begun
+    return {"rows": rows, "seconds": round(taken_s, 2), "rows_per_s": round(rows / taken_s)}
+
+
+def drawing(database: store_lab.Database) -> list[dict[str, Any]]:
+    """Seconds that each dashboard takes over the whole day, panels one after the other, and the rows that its panels read."""
+    found = []
+    for name in ("experiments", "run", "compare", "sweep", "campaign", "fidelity"):
+        content = grafana.board(ROOT / f"dashboards/json/{name}.json")
+        run_time = content["time"]["from"].startswith("2000-01-01")
+        span = (
+            grafana.Range(ZERO_S, ZERO_S + DAY_S) if run_time else grafana.Range(START_NS / 1e9, START_NS / 1e9 + DAY_S)
+        )
+        with connected("reader", database.url) as connection:
+            values: dict[str, list[str]] = {}
+            begun = time.monotonic()
+            for variable in content["templating"]["list"]:
+                rows = [
+                    str(row[0]) for row in connection.execute(grafana.interpolate(variable["query"], values)).fetchall()
+                ]
+                values[variable["name"]] = (rows if variable["multi"] else rows[:1]) or [""]
+            panels = []
+            for title, target in grafana.queries(content):
+                query = grafana.expand(target["rawSql"], values, span)
+                start = time.monotonic()
+                connection.execute(query).fetchall()
+                panels.append((time.monotonic() - start, title, query))
+            taken_s = time.monotonic() - begun
+            slowest_s, title, query = max(panels)
+            plan = connection.execute("EXPLAIN (ANALYZE, BUFFERS) " + query).fetchall()
+        found.append(
+            {
+                "dashboard": name,
+                "seconds": round(taken_s, 3),
+                "panels": len(panels),
+                "slowest": title,
+                "slowest_s": round(slowest_s, 3),
+                "explain": [line for (line,) in plan if "Scan" in line or "Time" in line][:8],
+            }
+        )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=50_000_000)
+    parser.add_argument("--runs", type=int, default=144, help="a measurement every ten minutes for a day")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="warpbed-bench-", dir="/var/tmp") as place:
+        with debian_server.running(
+            Path(place) / "pg", shared_buffers="1GB", max_wal_size="8GB", work_mem="64MB"
+        ) as server:
+            database = store_lab.make(server, "bench")
+            print(json.dumps({"ingestion": ingestion(database, Path(place) / "results")}), flush=True)
+            with connected("writer", database.url, autocommit=True) as connection:
+                duration_s = DAY_S / options.runs
+                rows = fill(
+                    connection,
+                    "day",
+                    runs=options.runs,
+                    duration_s=duration_s,
+                    rows_per_s=options.rows / (DAY_S * FLOWS * 2),
+                )
+            with store_lab.admin(server, "bench") as admin:
+                admin.execute("VACUUM ANALYZE")
+            print(json.dumps({"rows": rows, "tables": len(list(tables.tables()))}), flush=True)
+            for line in drawing(database):
+                print(json.dumps(line, ensure_ascii=False), flush=True)
+
+
+if __name__ == "__main__":
+    main()

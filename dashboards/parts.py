@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the dashboards are made of: queries, panels, variables and annotations with this project's defaults.
+
+The JSON is that of Grafana 9.4, which later versions read: queries as raw SQL for the PostgreSQL data source, macros with plain
+column names as arguments, every variable as ${name:sqlstring}, so that no value can end its quotes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grafana_foundation_sdk.builders import barchart, common, histogram, stat, table, timeseries
+from grafana_foundation_sdk.builders.dashboard import Dashboard
+from grafana_foundation_sdk.cog import variants
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.models import common as model
+from grafana_foundation_sdk.models import dashboard as models
+
+SOURCE = {"type": "postgres", "uid": "warpbed"}
+ZERO_S = 946_684_800
+"""Dashboards over a run's own time start here: 2000-01-01 00:00:00 UTC shows as 00:00:00, and zooming works."""
+SCHEMA_VERSION = 37
+COUNTED = "r.status = 'complete' AND r.verdict <> 'invalid'"
+NO_DATA = "no data: run an experiment and load it with ./warpbed store load results"
+
+
+class Raw:
+    """JSON that the SDK has no type for."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self.content = content
+
+    def to_json(self) -> dict[str, Any]:
+        return self.content
+
+
+class Query(variants.Dataquery):
+    """A query in SQL. `series`: columns time, metric, value become one line per metric."""
+
+    def __init__(self, sql: str, ref: str = "A", *, series: bool = False) -> None:
+        self.sql, self.ref, self.series = " ".join(sql.split()), ref, series
+
+    def build(self) -> Query:
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "refId": self.ref, "datasource": SOURCE, "rawQuery": True, "rawSql": self.sql, "editorMode": "code",
+            "format": "time_series" if self.series else "table",
+        }  # fmt: skip
+
+
+def _framed(
+    panel: Any, title: str, description: str, queries: tuple[Query, ...], width: int, height: int, unit: str
+) -> Any:
+    panel = (
+        panel.title(title).description(description).datasource(models.DataSourceRef(type_val=SOURCE["type"], uid=SOURCE["uid"]))
+        .span(width).height(height).unit(unit).no_value(NO_DATA)
+    )  # fmt: skip
+    for query in queries:
+        panel = panel.with_target(query)
+    return panel
+
+
+def _legend() -> Any:
+    return (
+        common.VizLegendOptions()
+        .show_legend(True)
+        .placement(model.LegendPlacement.BOTTOM)
+        .display_mode(model.LegendDisplayMode.LIST)
+    )
+
+
+def lines(
+    title: str,
+    description: str,
+    unit: str,
+    *queries: Query,
+    width: int = 12,
+    height: int = 8,
+    label: str = "",
+    bars: bool = False,
+) -> Any:
+    """Values over time."""
+    panel = (
+        timeseries.Panel()
+        .line_width(1)
+        .fill_opacity(60 if bars else 0)
+        .show_points(model.VisibilityMode.AUTO)
+        .span_nulls(False)
+    )
+    panel = (
+        panel.draw_style(model.GraphDrawStyle.BARS if bars else model.GraphDrawStyle.LINE)
+        .axis_label(label)
+        .legend(_legend())
+    )
+    panel = panel.tooltip(common.VizTooltipOptions().mode(model.TooltipDisplayMode.MULTI).sort(model.SortOrder.NONE))
+    return _framed(panel, title, description, queries, width, height, unit)
+
+
+def rows(title: str, description: str, query: Query, *, width: int = 24, height: int = 8, unit: str = "none",
+         overrides: dict[str, list[tuple[str, Any]]] | None = None) -> Any:  # fmt: skip
+    """A table. overrides: column → (property, value)"""
+    panel = _framed(table.Panel().show_header(True), title, description, (query,), width, height, unit)
+    for name, properties in (overrides or {}).items():
+        panel = panel.override_by_name(
+            name, [models.DynamicConfigValue(id_val=key, value=value) for key, value in properties]
+        )
+    return panel
+
+
+def bars(title: str, description: str, unit: str, query: Query, x: str, *, width: int = 12, height: int = 9) -> Any:
+    """Values by category."""
+    panel = (
+        barchart.Panel()
+        .x_field(x)
+        .show_value(model.VisibilityMode.AUTO)
+        .group_width(0.7)
+        .bar_width(0.9)
+        .legend(_legend())
+    )
+    panel = panel.fill_opacity(70).x_tick_label_rotation(-30).x_tick_label_max_length(40)
+    return _framed(panel, title, description, (query,), width, height, unit)
+
+
+def distribution(title: str, description: str, unit: str, query: Query, *, width: int = 12, height: int = 9) -> Any:
+    """How often which value: one histogram per column."""
+    return _framed(
+        histogram.Panel().legend(_legend()).fill_opacity(40), title, description, (query,), width, height, unit
+    )
+
+
+def number(
+    title: str, description: str, unit: str, query: Query, *, width: int = 4, height: int = 4, text: bool = False
+) -> Any:
+    panel = stat.Panel().graph_mode(model.BigValueGraphMode.NONE).color_mode(model.BigValueColorMode.NONE)
+    panel = panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields("/.*/" if text else ""))
+    return _framed(panel, title, description, (query,), width, height, unit)
+
+
+class Variable(Builder[Any]):
+    """A template variable filled by a query; `multi` takes several and All."""
+
+    def __init__(self, name: str, label: str, sql: str, *, multi: bool = False, description: str = "") -> None:
+        query = " ".join(sql.split())
+        current = {"selected": True, "text": ["All"], "value": ["$__all"]} if multi else {}
+        self.content = {
+            "name": name, "label": label, "type": "query", "datasource": SOURCE, "query": query, "definition": query,
+            "refresh": 2, "sort": 0, "multi": multi, "includeAll": multi, "current": current, "hide": 0, "options": [], "regex": "",
+            "skipUrlSync": False, "description": description,
+        }  # fmt: skip
+
+    def build(self) -> Any:
+        return Raw(self.content)
+
+
+class Marks(Builder[Any]):
+    """Annotations from a query with the columns time, text and tags."""
+
+    def __init__(self, name: str, colour: str, sql: str, *, enable: bool = True) -> None:
+        self.content = {
+            "name": name, "datasource": SOURCE, "enable": enable, "hide": False, "iconColor": colour,
+            "target": Query(sql, "Anno").to_json(),
+        }  # fmt: skip
+
+    def build(self) -> Any:
+        return Raw(self.content)
+
+
+class Link(Builder[Any]):
+    def __init__(self, uid: str, title: str) -> None:
+        self.content = {
+            "title": title, "type": "link", "icon": "dashboard", "url": f"/d/{uid}", "asDropdown": False, "includeVars": True,
+            "keepTime": False, "tags": [], "targetBlank": False, "tooltip": f"Open {title}",
+        }  # fmt: skip
+
+    def build(self) -> Any:
+        return Raw(self.content)
+
+
+TITLES = {
+    "experiments": "Experiments", "run": "Run", "compare": "Compare", "sweep": "Sweep", "campaign": "Campaign", "fidelity": "Fidelity",
+}  # fmt: skip
+
+
+def uid(name: str) -> str:
+    return f"warpbed-{name}"
+
+
+def board(name: str, description: str, *, elapsed_s: float | None = None) -> Dashboard:
+    """A dashboard with links to the others. elapsed_s: its time is a run's own, and so much of it is shown at first."""
+    made = Dashboard(TITLES[name]).uid(uid(name)).description(description).tags(["warpbed"]).timezone("utc").editable()
+    made = made.tooltip(models.DashboardCursorSync.CROSSHAIR)
+    if elapsed_s is not None:
+        made = made.time(
+            "2000-01-01T00:00:00.000Z", f"2000-01-01T00:{int(elapsed_s) // 60:02}:{int(elapsed_s) % 60:02}.000Z"
+        )
+    for other, title in TITLES.items():
+        if other != name:
+            made = made.link(Link(uid(other), title))
+    return made
+
+
+def bucketed(value: str, source: str, *, metric: str = "flow", alike: str = "flow_points") -> str:
+    """A series of points in buckets of the panel's interval: reads about as many rows as it draws.
+
+    value: an aggregate over columns of the points; source: the condition that names runs (r) and points (p)
+    """
+    return f"""
+        SELECT $__timeGroup(t, $__interval) AS time, metric, {value} AS value
+        FROM (SELECT elapsed(p.t_s) AS t, {metric} AS metric, p.* FROM {alike} p JOIN runs r USING (run_id)
+            WHERE {source} AND p.width_ms = width_ms(r.finest_ms, $__interval_ms)
+            AND p.t_s BETWEEN $__unixEpochFrom() - {ZERO_S} AND $__unixEpochTo() - {ZERO_S}) points
+        GROUP BY 1, 2 HAVING {value} IS NOT NULL ORDER BY 1
+    """
