@@ -129,3 +129,11 @@ def test_the_console_knows_messages_from_disasters() -> None:
     assert console.virtual_s == 3.0 and not console.disaster
     assert not console.line("[    3.0] general protection fault: 0000")
     assert console.disaster
+
+
+def test_a_folder_with_blanks_is_a_folder_like_any_other(kernel: GuestKernel, tmp_path: Path) -> None:
+    folder = tmp_path / "two words"
+    folder.mkdir()
+    file = lab.write(folder, lab.SMALL.replace("duration: 5s", "duration: 1s"), "an experiment.yml")
+    lab.warpbed("execute", file, "--results", folder / "my results")
+    assert [run["status"] for run in lab.runs(folder / "my results/small")] == ["complete"]

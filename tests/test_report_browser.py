@@ -33,6 +33,14 @@ FIGURES = ("throughput", "goodput", "cwnd", "rtt", "queue", "rtt-cdf", "sweep")
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"></script><script>document.title='owned'</script>"
 
 
+APPLICATIONS = [
+    {"flow": "web", "app": "web", "src": "d1", "dst": "s1", "cca": "reno", "pages_loaded": 12, "page_load_p95_s": 1.25},
+    {"flow": "probe", "app": "packet_pairs", "src": "s1", "dst": "d1", "cca": None, "sent_pairs": 40, "gaps": [
+        {"input_gap_s": gap, "output_gap_s": max(gap, 0.002), "output_gap_min_s": gap, "output_gap_max_s": 0.004, "pairs": 20}
+        for gap in (0.001, 0.003)]},
+]  # fmt: skip
+
+
 @dataclass
 class Opened:
     """A page with what went wrong on it."""
@@ -90,6 +98,7 @@ def with_paper(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run = json.loads(file.read_text())
         for row in run["metrics"]["flows"][:2]:
             row["cca"] = "medley"
+        run["metrics"]["applications"] = APPLICATIONS
         file.write_text(json.dumps(run))
     values = [{"value": 0.9}, {"value": 0.1}, {"value": None}]
     claim = {"source": "Ho 2008 Table 5.1", "metric": "utilization", "tolerance": "15%", "values": values}
@@ -141,6 +150,10 @@ def test_algorithms_that_share_a_path_have_bars_and_the_paper_has_a_table(opened
     page = opened(with_paper).page
     assert page.locator("#fig-shares .panel svg rect[height]").count() >= 2
     assert page.locator("#fig-shares .legend li").all_text_contents() == ["medley", "reno"]
+    assert page.locator("#fig-gaps .panel svg").count() == 1
+    told = page.get_by_role("region", name="Results of the applications").locator("tbody tr")
+    assert told.count() == 4
+    assert "page_load_p95_s 1.250" in told.first.text_content()
     assert page.locator("#fig-goodput-cdf").count() == 0  # two flows of each are no distribution
     rows = page.get_by_role("region", name="Published and measured values").locator("tbody tr")
     assert rows.count() == 3

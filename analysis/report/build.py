@@ -19,7 +19,19 @@ from analysis.report.static import write_figures
 
 HERE = Path(__file__).parent
 # In the order in which they are joined; each is one part of the page's behaviour.
-SCRIPTS = ("dom", "scale", "chart", "selection", "export", "timeline", "distribution", "sweep", "shares", "main")
+SCRIPTS = (
+    "dom",
+    "scale",
+    "chart",
+    "selection",
+    "export",
+    "timeline",
+    "distribution",
+    "sweep",
+    "shares",
+    "gaps",
+    "main",
+)
 
 
 def build(folder: Path, names: Sequence[str] | None = None, asked: page.Written | None = None) -> str:

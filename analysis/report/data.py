@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.errors import AnalysisError
 from analysis.metrics import REGISTRY
-from analysis.report import flows, series
+from analysis.report import applications, flows, series
 from analysis.results import Run, parameters, quantity, show
 from analysis.statistics import Cell, is_number
 
@@ -82,6 +82,7 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
         ],
         "distributions": [DISTRIBUTION_OF_RTT, *({"name": one.name, "title": one.title, "label": one.label, "about": "", "share": "Share of flows"} for one in flows.SPREADS)],
         "shares": flows.shares(found),
+        "gaps": applications.gaps(runs),
         "quantiles": [round(float(value), 4) for value in series.QUANTILES],
         "runs": entries,
         "metrics": [

@@ -17,6 +17,7 @@ from analysis import expectations, published
 from analysis.errors import AnalysisError, ExpectationError
 from analysis.metrics import REGISTRY, Metric
 from analysis.report import topology
+from analysis.report.applications import Application, applications
 from analysis.report.data import TABLE_METRICS, duration_s_of, figure_data
 from analysis.report.settings import Settings, settings_of
 from analysis.results import Run, earlier_attempts, load_experiment, parameters, show
@@ -76,6 +77,7 @@ class View:
     environment: tuple[Settings, ...]
     earlier: tuple[Run, ...]
     repeated: int
+    applications: tuple[Application, ...]
     commands: tuple[str, ...]
     spec: str
     data: Mapping[str, Any]
@@ -123,6 +125,7 @@ def view(folder: Path, names: Sequence[str] | None = None, asked: Written | None
         environment=settings_of([run.environment for run in runs if run.environment]),
         earlier=earlier_attempts(folder) if names is None else (),
         repeated=sum(len(cell.runs) - len({run.seed for run in cell.runs}) for cell in groups),
+        applications=applications(runs),
         commands=_commands(asked.file if asked else f"experiments/{experiment}.yml"),
         spec=json.dumps(spec, indent=2, ensure_ascii=False, default=str) if spec else "",
         data=figure_data(runs, groups),

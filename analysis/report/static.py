@@ -59,6 +59,8 @@ def _figures(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
             yield kind["name"], _distribution(kind, panels, colour, data)
     if data["shares"]:
         yield "shares", _shares(data["shares"])
+    if data["gaps"]:
+        yield "gaps", _gaps(data["gaps"])
     for metric in data["metrics"]:
         values = {
             round(cell["metrics"][metric["name"]]["mean"], 12)
@@ -214,6 +216,36 @@ def _shares(cells: Sequence[Mapping[str, Any]]) -> Figure:
     axis.set_xlabel(", ".join(varying))
     axis.set_ylabel("Share of goodput (line: fair)")
     axis.set_ylim(0, 1)
+    _legend(axis)
+    return figure
+
+
+def _gaps(lines: Sequence[Mapping[str, Any]]) -> Figure:
+    figure, (axis,) = _grid(1, [""])
+    varying = [name for name in lines[0]["attributes"] if len({line["attributes"][name] for line in lines}) > 1]
+    for index, line in enumerate(lines[:MOST_LINES]):
+        name = ", ".join([line["flow"], *(f"{one} {line['attributes'][one]}" for one in varying)])
+        x, y = ([point[key] for point in line["points"]] for key in ("input", "output"))
+        reach = [
+            [point["output"] - point["low"] for point in line["points"]],
+            [point["high"] - point["output"] for point in line["points"]],
+        ]
+        axis.errorbar(
+            x,
+            y,
+            yerr=np.abs(np.array(reach)),
+            label=name,
+            color=COLOURS[index % len(COLOURS)],
+            marker=MARKS[index % len(MARKS)],
+            markersize=4,
+            elinewidth=0.5,
+        )
+    end = min(axis.get_xlim()[1], axis.get_ylim()[1])
+    axis.plot([0, end], [0, end], color="#888888", linestyle="--", linewidth=0.7)
+    axis.set_xlim(left=0)
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("Input gap, ms")
+    axis.set_ylabel("Output gap, ms")
     _legend(axis)
     return figure
 

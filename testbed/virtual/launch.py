@@ -90,9 +90,14 @@ def command(kernel: GuestKernel, plan: Plan, folder: Path, cpu: int, seed: int) 
     ]
     if kernel.has_seccomp:
         line.append("seccomp=on")
-    line += [f"WB_SOURCE={ROOT}", f"WB_OUT={folder}", f"WB_MODULES={kernel.modules}"]
-    line += ["--", "-B", "-I", str(ROOT / "testbed/virtual/init.py")]
+    line += [f"WB_SOURCE={_quoted(ROOT)}", f"WB_OUT={_quoted(folder)}", f"WB_MODULES={_quoted(kernel.modules)}"]
+    line += ["--", "-B", "-I", _quoted(ROOT / "testbed/virtual/init.py")]
     return [SYSTEM_PYTHON, "-I", str(ROOT / "testbed/virtual/cage.py"), str(cpu), str(folder), *line]
+
+
+def _quoted(path: Path) -> str:
+    """As the kernel's command line takes it: blanks need quotes, and there is no way to write a quote inside them."""
+    return f'"{path}"' if " " in str(path) else str(path)
 
 
 def execute(

@@ -22,6 +22,7 @@ function itemsOf(key) {
 if (data.runs.length) {
   redraws.push(sweep(data, document.getElementById("sweep-controls"), document.getElementById("sweep-figure")));
   if (data.shares.length) redraws.push(sharesFigure(data, document.getElementById("shares-figure")));
+  if (data.gaps.length) redraws.push(gapsFigure(data, document.getElementById("gaps-figure")));
   const series = itemsOf("series");
   const controls = document.getElementById("time-controls");
   const target = document.getElementById("time-figures");
