@@ -261,7 +261,7 @@ def _loss(hop: Hop, row: dict[str, Any], mode: str) -> None:
     direction = hop.ends.direction
     if not direction.loss:
         return
-    count = min(LOSS_PACKETS[mode], max(LOSS_PACKETS["run"], math.ceil(20 / direction.loss)))
+    count = LOSS_PACKETS[mode]
     _pause(direction)
     hop.train(count, SMALL_FRAME_BYTES, _chunk(direction, SMALL_FRAME_BYTES))
     arrived = _settle(hop, count, SMALL_FRAME_BYTES)

@@ -131,6 +131,8 @@ def execute(
         finally:
             process.kill()
             process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
     facts = _facts(folder)
     error = stopped or _error(console, facts, process.returncode, folder)
     return Outcome(error, facts, time.monotonic() - started, console.virtual_s)

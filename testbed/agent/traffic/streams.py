@@ -21,23 +21,23 @@ from testbed.agent.traffic.loop import READ, WRITE, Loop
 from testbed.agent.traffic.summary import spread
 
 TCP_CONGESTION, TCP_NOTSENT_LOWAT = 13, 25
-NOTSENT_BYTES = 128 << 10
-"""What waits unsent in a socket: little, so that a connection whose time is over ends soon; enough for one wake-up
-per 64 KiB."""
+NOTSENT_BYTES = 32 << 10
+"""What waits unsent in the socket of a connection that ends at a time: little, so that it ends soon after; it is filled up
+again, for one wake-up each, when half of it is left."""
 SIOCOUTQ = 0x5411
 CHUNK = memoryview(bytes(256 << 10))
 READ_BYTES = 256 << 10
 BACKLOG = 4096
 
 
-def tcp_socket(cca: str | None) -> socket.socket:
+def tcp_socket(cca: str, ends_at_a_time: bool) -> socket.socket:
     """A non-blocking TCP socket under an algorithm."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setblocking(False)
-    if cca is not None:
-        sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, cca.encode())
+    sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, cca.encode())
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOTSENT_BYTES)
+    if ends_at_a_time:
+        sock.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOTSENT_BYTES)
     return sock
 
 
@@ -62,7 +62,7 @@ class Sender:
         self.sent_bytes = self.acked_bytes = self.port = 0
         self.error: str | None = None
         self._sending, self._shut, self._closed = True, False, False
-        self._sock = tcp_socket(cca)
+        self._sock = tcp_socket(cca, limit is None)
         code = self._sock.connect_ex(address)
         if code not in (0, errno.EINPROGRESS):
             self._fail(os.strerror(code))

@@ -95,6 +95,8 @@ def _execute(
             assert process.stdin is not None
             process.stdin.close()  # the agent ends what it has started and goes
             code = process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
     return stopped, console, code
 
 
