@@ -18,8 +18,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from analysis.errors import RecordsError
+from collectors import records as written
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = str(written.SCHEMA_VERSION)
+
 BATCH_ROWS = 1 << 18
 
 Floats = NDArray[np.float64]

@@ -24,6 +24,7 @@ from topologies.tc import MTU_BYTES
 
 RTT_TOLERANCE_NS = 10_000
 RATE_TOLERANCE = 0.002
+IP_TCP_HEADER_BYTES = 40
 SATURATED_S = 1.0
 """A stretch with a queue all along must be this long before the rate is read from it."""
 BUSY_PACKETS = 8
@@ -42,12 +43,13 @@ class Reason:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the rules look at. `facts` is guest.json, `console` the kernel's log."""
+    """What the rules look at. `facts` is guest.json, `console` the kernel's log, `damage` where raw files broke off."""
 
     plan: Plan
     facts: Mapping[str, Any]
     records: Path
     console: str
+    damage: tuple[str, ...] = ()
 
 
 def judge(evidence: Evidence) -> dict[str, Any]:
@@ -98,18 +100,23 @@ def _lost_records(e: Evidence) -> Iterator[Reason]:
         yield Reason("probe-lost", "warning", f"the trace ring lost {e.facts['tcp_probe_lost']} events")
 
 
+def _damaged(e: Evidence) -> Iterator[Reason]:
+    for words in e.damage:
+        yield Reason("damaged-file", "error", f"{words}; only what stands before was used")
+
+
 def _frames(e: Evidence) -> Iterator[Reason]:
-    flows = pq.read_table(e.records / "flows.parquet", columns=["flow", "packets", "wire_bytes"]).to_pylist()
-    for row in flows:
+    columns = ["flow", "data_packets", "max_payload_bytes", "unseen_bytes"]
+    for row in pq.read_table(e.records / "flows.parquet", columns=columns).to_pylist():
         # a wide-area host's own card may segment: its captures then hold what the host handed to it (docs/wan.md)
-        if (
-            "wan" not in e.facts
-            and row["packets"]
-            and row["wire_bytes"] > row["packets"] * (MTU_BYTES + FRAME_HEADER_BYTES)
-        ):
-            yield Reason("frame-size", "error", f"flow {row['flow']}: packets larger than the MTU were captured")
-        if not row["packets"] and _is_flow(e.plan, row["flow"]):
+        if "wan" not in e.facts and row["max_payload_bytes"] > MTU_BYTES - IP_TCP_HEADER_BYTES:
+            largest = f"a packet with {row['max_payload_bytes']} bytes of payload"
+            yield Reason("frame-size", "error", f"flow {row['flow']}: {largest} was captured, more than the MTU holds")
+        if not row["data_packets"] and _is_flow(e.plan, row["flow"]):
             yield Reason("no-data", "error", f"flow {row['flow']}: not one data packet was captured")
+        if row["unseen_bytes"]:
+            words = f"{row['unseen_bytes']} bytes were acknowledged that the sender's capture never saw"
+            yield Reason("capture-gaps", "error", f"flow {row['flow']}: {words}")
 
 
 def _is_flow(plan: Plan, name: str) -> bool:
@@ -255,6 +262,7 @@ RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _calibration,
     _offloads,
     _lost_records,
+    _damaged,
     _frames,
     _loss,
     _rate,

@@ -74,16 +74,23 @@ def one_file(path: Path, out: Path, packets: int, repeats: int) -> dict[str, dic
 
 def huge(out: Path, generator: Path) -> dict[str, float]:
     """10 GB of whole packets through a pipe, never on disk."""
-    arguments = [generator, "-", f"flows={HUGE_FLOWS}", f"packets={HUGE_PACKETS}", "snap=0", "rate_bps=4000000000"]
+    arguments: list[str | Path] = [
+        generator,
+        "-",
+        f"flows={HUGE_FLOWS}",
+        f"packets={HUGE_PACKETS}",
+        "snap=0",
+        "rate_bps=4000000000",
+    ]
     script = (
-        "import json, resource, sys; from collectors.pcap import analyze\n"
+        "import json, re, sys; from collectors.pcap import analyze\n"
         "s = analyze('-', sys.argv[1])\n"
-        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "peak = int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) / 1024\n"
         "print(json.dumps({'packets': s.packets, 'flows': s.flows, 'gigabytes': s.bytes_read / 1e9,"
         " 'seconds': s.seconds, 'peak_mib': peak, 'forgotten_segments': s.forgotten_segments}))"
     )
     with subprocess.Popen(arguments, stdout=subprocess.PIPE) as feeder:
-        reader = [sys.executable, "-c", script, out]
+        reader: list[str | Path] = [sys.executable, "-c", script, out]
         done = subprocess.run(reader, stdin=feeder.stdout, capture_output=True, text=True, check=True, cwd=ROOT)
     return dict(json.loads(done.stdout))
 

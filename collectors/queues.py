@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from collectors.samples import attributes, messages, samples
+from collectors.errors import CollectError, Damage
+from collectors.samples import Sample, attributes, messages, samples
 
 TCMSG = struct.Struct("=BxxxiIII")
 TCA_KIND, TCA_STATS2 = 1, 7
@@ -22,7 +23,7 @@ Row = tuple[int, str, str, str, int, int, int, int, int, int]
 
 
 def rows(
-    path: Path, nodes: Sequence[str], interfaces: Mapping[str, Mapping[str, str]], start_ns: int
+    path: Path, nodes: Sequence[str], interfaces: Mapping[str, Mapping[str, str]], start_ns: int, damage: list[Damage]
 ) -> dict[str, Any]:
     """Columns of the `queues` records.
 
@@ -30,18 +31,11 @@ def rows(
     interfaces: per node, interface name by index (as text)
     """
     found: list[Row] = []
-    for sample in samples(path):
-        node = nodes[sample.node]
-        deepest: dict[int, Row] = {}
-        for message in messages(sample.answer):
-            _, index, _, parent, _ = TCMSG.unpack_from(message)
-            attrs = attributes(message[TCMSG.size :])
-            kind = bytes(attrs[TCA_KIND]).rstrip(b"\0").decode()
-            if kind in NO_QUEUES or TCA_STATS2 not in attrs or (index in deepest and parent == ROOT):
-                continue
-            name = interfaces[node].get(str(index), str(index))
-            deepest[index] = (sample.time_ns, node, name, kind, *_statistics(attributes(attrs[TCA_STATS2])))
-        found += deepest.values()
+    for sample in samples(path, damage):
+        try:
+            found += _deepest(sample, nodes, interfaces)
+        except (struct.error, LookupError, CollectError) as error:
+            damage.append(Damage(path.name, sample.offset, f"a sample of queues that cannot be read: {error!r}"))
     names = [
         "time_ns",
         "node",
@@ -59,6 +53,21 @@ def rows(
     )
     columns["t_s"] = (np.array(columns["time_ns"], dtype=np.int64) - start_ns) / 1e9
     return columns
+
+
+def _deepest(sample: Sample, nodes: Sequence[str], interfaces: Mapping[str, Mapping[str, str]]) -> list[Row]:
+    """Of each interface the queue where packets wait."""
+    node = nodes[sample.node]
+    deepest: dict[int, Row] = {}
+    for message in messages(sample.answer):
+        _, index, _, parent, _ = TCMSG.unpack_from(message)
+        attrs = attributes(message[TCMSG.size :])
+        kind = bytes(attrs[TCA_KIND]).rstrip(b"\0").decode(errors="replace")
+        if kind in NO_QUEUES or TCA_STATS2 not in attrs or (index in deepest and parent == ROOT):
+            continue
+        name = interfaces[node].get(str(index), str(index))
+        deepest[index] = (sample.time_ns, node, name, kind, *_statistics(attributes(attrs[TCA_STATS2])))
+    return list(deepest.values())
 
 
 def _statistics(stats: Mapping[int, memoryview]) -> tuple[int, int, int, int, int, int]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _TIME = [("time_ns", pa.int64()), ("t_s", pa.float64())]
 
@@ -31,6 +31,26 @@ SCHEMAS: dict[str, list[tuple[str, pa.DataType]]] = {
             pa.int64(), "packets payload_bytes wire_bytes retransmitted_packets retransmitted_bytes delivered_bytes"
         ),
         *_columns(pa.float64(), "throughput_mbps goodput_mbps rtt_min_ms rtt_mean_ms rtt_p95_ms completion_s"),
+        ("time_ns", pa.int64()),
+        ("data_start_s", pa.float64()),
+        ("end_reason", pa.string()),
+        ("handshake", pa.bool_()),
+        ("handshake_rtt_ms", pa.float64()),
+        *_columns(pa.int64(), "initial_seq mss_bytes window_scale"),
+        *_columns(pa.bool_(), "sack timestamps ecn"),
+        *_columns(pa.int64(), "data_packets unique_bytes max_payload_bytes"),
+        *_columns(pa.int64(), "fast_retransmissions timeout_retransmissions tail_probe_retransmissions"),
+        *_columns(
+            pa.int64(), "other_retransmissions spurious_retransmissions spurious_by_dsack spurious_by_timestamps"
+        ),
+        *_columns(pa.int64(), "out_of_order_packets gaps unseen_bytes out_of_window_packets keep_alives"),
+        *_columns(pa.int64(), "zero_window_probes max_in_flight_bytes ect_packets ce_packets ece_packets cwr_packets"),
+        *_columns(pa.int64(), "resets acks duplicate_acks sack_blocks dsack_blocks sack_reneged zero_windows"),
+        *_columns(pa.float64(), "zero_window_s window_limited_s"),
+        ("rtt_samples", pa.int64()),
+        ("rtt_max_ms", pa.float64()),
+        ("rtt_timestamps_samples", pa.int64()),
+        *_columns(pa.float64(), "rtt_timestamps_min_ms rtt_timestamps_mean_ms rtt_timestamps_p95_ms"),
     ],
     "intervals": [
         *_TIME,
@@ -71,6 +91,8 @@ SCHEMAS: dict[str, list[tuple[str, pa.DataType]]] = {
         ("rtt_us", pa.float64()),
         ("sacked_bytes", pa.int64()),
         ("duplicate", pa.bool_()),
+        ("rtt_timestamps_us", pa.float64()),
+        *_columns(pa.int64(), "window_bytes in_flight_bytes"),
     ],
 }
 
@@ -89,6 +111,8 @@ def write(folder: Path, kind: str, columns: Mapping[str, Any]) -> None:
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        return values.cast(kind)
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(values.data, type=kind, mask=np.ma.getmaskarray(values))
     return pa.array(values, type=kind)

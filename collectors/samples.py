@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectors.errors import CollectError
+from collectors.errors import CollectError, Damage
 
 MAGIC = b"WBSAMP01"
 RECORD = struct.Struct("<qHI")
@@ -19,17 +19,18 @@ NLMSG_ERROR, NLMSG_DONE = 2, 3
 
 @dataclass(frozen=True)
 class Sample:
-    """One answer of the kernel: when, of which node (its index in the plan), the netlink messages."""
+    """One answer of the kernel: when, of which node (its index in the plan), the netlink messages; its place in the file."""
 
     time_ns: int
     node: int
     answer: memoryview
+    offset: int
 
 
-def samples(path: Path) -> Iterator[Sample]:
-    """All samples of a file.
+def samples(path: Path, damage: list[Damage]) -> Iterator[Sample]:
+    """All samples of a file; of one that is cut those before, and the place goes to `damage`.
 
-    Raises CollectError with the byte offset where it is cut or no such file.
+    Raises CollectError for a file that is missing or holds no samples.
     """
     try:
         raw = memoryview(path.read_bytes())
@@ -39,13 +40,15 @@ def samples(path: Path) -> Iterator[Sample]:
         raise CollectError(f"{path}: byte 0: not a file of samples")
     offset = len(MAGIC)
     while offset < len(raw):
-        if offset + RECORD.size > len(raw):
-            raise CollectError(f"{path}: byte {offset}: the last record is cut")
-        time_ns, node, length = RECORD.unpack_from(raw, offset)
         start = offset + RECORD.size
+        length = RECORD.unpack_from(raw, offset)[2] if start <= len(raw) else 0
         if start + length > len(raw):
-            raise CollectError(f"{path}: byte {offset}: the last record is cut")
-        yield Sample(time_ns, node, raw[start : start + length])
+            damage.append(
+                Damage(path.name, offset, f"the last record is cut: {start + length} bytes needed, {len(raw)} there")
+            )
+            return
+        time_ns, node, length = RECORD.unpack_from(raw, offset)
+        yield Sample(time_ns, node, raw[start : start + length], offset)
         offset = start + length
 
 

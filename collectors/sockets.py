@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from collectors.samples import attributes, messages, samples
+from collectors.errors import CollectError, Damage
+from collectors.samples import Sample, attributes, messages, samples
 
 MESSAGE_BYTES = 72
 INFO, CONG = 2, 4
@@ -38,26 +39,21 @@ FIELDS = {
 """Column → format and offset in struct tcp_info of linux/tcp.h, which only ever grows at its end."""
 
 
-def rows(path: Path, flow_of: Mapping[tuple[int, int, int], str], start_ns: int) -> dict[str, Any]:
+def rows(
+    path: Path, flow_of: Mapping[tuple[int, int, int], str], start_ns: int, damage: list[Damage]
+) -> dict[str, Any]:
     """Columns of the `tcp_info` records.
 
     flow_of: flow's name by (source address, source port, destination port) of its data connections
     """
     columns: dict[str, list[Any]] = {name: [] for name in ("time_ns", "flow", "ca", *FIELDS)}
-    for sample in samples(path):
-        for message in messages(sample.answer):
-            source_port, destination_port = struct.unpack_from("!HH", message, 4)
-            (source,) = struct.unpack_from("!I", message, 8)
-            flow = flow_of.get((source, source_port, destination_port))
-            attrs = attributes(message[MESSAGE_BYTES:])
-            if flow is None or INFO not in attrs:
-                continue
-            info = attrs[INFO]
-            columns["time_ns"].append(sample.time_ns)
-            columns["flow"].append(flow)
-            columns["ca"].append(bytes(attrs.get(CONG, b"")).rstrip(b"\0").decode(errors="replace"))
-            for name, (form, offset) in FIELDS.items():
-                columns[name].append(struct.unpack_from(form, info, offset)[0])
+    for sample in samples(path, damage):
+        try:
+            for message in messages(sample.answer):
+                for name, value in _row(sample, message, flow_of).items():
+                    columns[name].append(value)
+        except (struct.error, CollectError) as error:
+            damage.append(Damage(path.name, sample.offset, f"a sample of sockets that cannot be read: {error!r}"))
     result: dict[str, Any] = dict(columns)
     for name in FIELDS:
         result[name] = np.minimum(np.array(columns[name], dtype=np.uint64), 2**63 - 1).astype(np.int64)
@@ -65,3 +61,16 @@ def rows(path: Path, flow_of: Mapping[tuple[int, int, int], str], start_ns: int)
     result["ssthresh_packets"] = np.ma.masked_array(threshold, threshold >= INFINITE)
     result["t_s"] = (np.array(columns["time_ns"], dtype=np.int64) - start_ns) / 1e9
     return result
+
+
+def _row(sample: Sample, message: memoryview, flow_of: Mapping[tuple[int, int, int], str]) -> dict[str, Any]:
+    """One socket's values; nothing where it belongs to no flow."""
+    source_port, destination_port = struct.unpack_from("!HH", message, 4)
+    (source,) = struct.unpack_from("!I", message, 8)
+    flow = flow_of.get((source, source_port, destination_port))
+    attrs = attributes(message[MESSAGE_BYTES:])
+    if flow is None or INFO not in attrs:
+        return {}
+    congestion = bytes(attrs.get(CONG, b"")).rstrip(b"\0").decode(errors="replace")
+    fields = {name: struct.unpack_from(form, attrs[INFO], offset)[0] for name, (form, offset) in FIELDS.items()}
+    return {"time_ns": sample.time_ns, "flow": flow, "ca": congestion, **fields}

@@ -15,35 +15,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from collectors.errors import CollectError
-from collectors.packets import Array
-from collectors.tcp import relative
+from collectors.errors import CollectError, Damage
+
+Array = npt.NDArray[np.int64]
 
 PAGE_HEADER, EVENT_HEADER = 16, 4
 COMMIT_MASK = 0xFFFFFFF
 TYPE_PADDING, TYPE_TIME_EXTEND, TYPE_TIME_STAMP = 29, 30, 31
 INFINITE = 0x7FFFFFFF
 WANTED = ("saddr", "sport", "dport", "snd_nxt", "snd_una", "snd_cwnd", "ssthresh", "snd_wnd", "srtt")
+INTEGERS = tuple(name for name in WANTED if name != "saddr")
 _FIELD = re.compile(r"field:(.*?)(\w+)(?:\[\d+\])?;\s*offset:(\d+);\s*size:(\d+);")
 
 
-def read(binary: Path, format_file: Path) -> tuple[Array, dict[str, Array]]:
+def read(binary: Path, format_file: Path, damage: list[Damage]) -> tuple[Array, dict[str, Array]]:
     """Times (ns of the monotonic clock) and fields of every event.
 
-    `saddr` is the IPv4 source address as a number. Raises CollectError for a file that is not whole pages.
+    `saddr` is the IPv4 source address as a number. Pages that are cut or hold nonsense go to `damage`, their events up to
+    there are used. Raises CollectError where a file is missing or the kernel's event lacks a field.
     """
-    text = format_file.read_text()
+    try:
+        text, content = format_file.read_text(errors="replace"), binary.read_bytes()
+    except OSError as error:
+        raise CollectError(f"{error.filename}: {error.strerror}") from error
     layout = {name: (int(offset), int(size)) for _, name, offset, size in _FIELD.findall(text)}
-    missing = [name for name in WANTED if name not in layout]
+    missing = [name for name in (*WANTED, "data") if name not in layout]
     if missing:
         raise CollectError(f"{format_file}: tcp_probe of this kernel has no {', '.join(missing)}")
-    data_offset, data_bytes = layout["data"]
-    page_bytes = data_offset + data_bytes
-    raw = np.frombuffer(binary.read_bytes(), dtype=np.uint8)
-    if len(raw) % page_bytes:
-        raise CollectError(f"{binary}: {len(raw)} bytes are not whole pages of {page_bytes}")
-    times, starts = _events(raw.reshape(-1, page_bytes))
-    fields = {name: _field(raw, starts, *layout[name]) for name in WANTED if name != "saddr"}
+    page_bytes = sum(layout["data"])
+    if page_bytes % 4 or page_bytes <= PAGE_HEADER or any(layout[name][1] > 8 for name in INTEGERS):
+        raise CollectError(f"{format_file}: pages of {page_bytes} bytes, or fields, that no kernel writes")
+    whole = len(content) // page_bytes * page_bytes
+    if whole != len(content):
+        damage.append(Damage(binary.name, whole, f"the last page is cut: {len(content) - whole} of {page_bytes} bytes"))
+    raw = np.frombuffer(content, dtype=np.uint8)[:whole]
+    need = max(offset + size for offset, size in (layout[name] for name in WANTED))
+    times, starts = _events(raw.reshape(-1, page_bytes), need, binary.name, damage)
+    fields = {name: _field(raw, starts, *layout[name]) for name in INTEGERS}
     address = layout["saddr"][0] + 4  # struct sockaddr_in: family, port, address in network order
     value = np.zeros(len(starts), dtype=np.int64)
     for i in range(4):
@@ -59,40 +67,53 @@ def _field(raw: npt.NDArray[np.uint8], starts: Array, offset: int, size: int) ->
     return value
 
 
-def _events(pages: npt.NDArray[np.uint8]) -> tuple[Array, Array]:
-    """Time of each event, and where its fields begin in the file."""
+def _events(pages: npt.NDArray[np.uint8], need: int, name: str, damage: list[Damage]) -> tuple[Array, Array]:
+    """Time of each event, and where its fields, `need` bytes, begin in the file."""
     times: list[int] = []
     starts: list[int] = []
     words = pages.view("<u4")
     for number in range(len(pages)):
-        row = words[number]
-        time_ns = int(row[0]) | int(row[1]) << 32
-        commit = int(row[2]) & COMMIT_MASK
         base = number * pages.shape[1]
-        values = row.tolist()
-        at, end = PAGE_HEADER // 4, (PAGE_HEADER + commit) // 4
-        while at < end:
-            header = values[at]
-            kind, delta = header & 31, header >> 5
-            if kind == TYPE_PADDING:
-                if delta == 0:
-                    break
-                at += 1 + values[at + 1] // 4
-                continue
-            if kind == TYPE_TIME_EXTEND:
-                time_ns += delta + (values[at + 1] << 27)
-                at += 2
-                continue
-            if kind == TYPE_TIME_STAMP:
-                time_ns = (time_ns & ~((1 << 59) - 1)) | (values[at + 1] << 27) + delta
-                at += 2
-                continue
+        if broken := _page(words[number].tolist(), base, need, times, starts):
+            at, reason = broken
+            damage.append(Damage(name, base + 4 * at, reason))
+    return np.array(times, dtype=np.int64), np.array(starts, dtype=np.int64)
+
+
+def _page(values: list[int], base: int, need: int, times: list[int], starts: list[int]) -> tuple[int, str] | None:
+    """Append a page's events; the word and the reason where it stops making sense."""
+    time_ns = values[0] | values[1] << 32
+    at, end = PAGE_HEADER // 4, (PAGE_HEADER + (values[2] & COMMIT_MASK)) // 4
+    if end > len(values) or time_ns >= 1 << 63:
+        return 0, f"a page header that holds {values[2] & COMMIT_MASK} bytes from {time_ns} ns on"
+    while at < end:
+        header = values[at]
+        kind, delta = header & 31, header >> 5
+        if kind == TYPE_PADDING and delta == 0:
+            return None
+        if kind in (0, TYPE_PADDING, TYPE_TIME_EXTEND, TYPE_TIME_STAMP) and at + 1 >= end:
+            return at, f"an event of type {kind} is cut by the end of its page"
+        if kind == TYPE_PADDING:
+            at += 1 + values[at + 1] // 4
+        elif kind == TYPE_TIME_EXTEND:
+            time_ns += delta + (values[at + 1] << 27)
+            at += 2
+        elif kind == TYPE_TIME_STAMP:
+            time_ns = (time_ns & ~((1 << 59) - 1)) | (values[at + 1] << 27) + delta
+            at += 2
+        else:
             time_ns += delta
-            length, first = (values[at + 1] // 4, at + 2) if kind == 0 else (kind, at + 1)
+            # the first word of a long event counts itself
+            words, first = (values[at + 1] // 4, at + 2) if kind == 0 else (kind, at + 1)
+            if time_ns >= 1 << 63 or first * 4 + need > end * 4:
+                return (
+                    at,
+                    f"an event of {4 * words} bytes at {time_ns} ns, {need} bytes needed, {4 * (end - first)} left",
+                )
             times.append(time_ns)
             starts.append(base + first * 4)
-            at += 1 + length
-    return np.array(times, dtype=np.int64), np.array(starts, dtype=np.int64)
+            at += 1 + max(words, 1)
+    return None
 
 
 def rows(
@@ -101,13 +122,14 @@ def rows(
     initial_seq: Mapping[str, int],
     to_realtime_ns: int,
     start_ns: int,
+    damage: list[Damage],
 ) -> dict[str, Any]:
     """Columns of the `sockets` records.
 
     flow_of: flow's name by (source address, source port, destination port); others are left out
     to_realtime_ns: what to add to the monotonic clock
     """
-    times, fields = read(folder / "tcp_probe.bin", folder / "tcp_probe.format")
+    times, fields = read(folder / "tcp_probe.bin", folder / "tcp_probe.format", damage)
     flow = np.full(len(times), "", dtype=object)
     for (source, source_port, destination_port), name in flow_of.items():
         mask = (fields["saddr"] == source) & (fields["sport"] == source_port) & (fields["dport"] == destination_port)
@@ -132,3 +154,11 @@ def rows(
         "snd_nxt": nxt,
         "snd_una": una,
     }
+
+
+def relative(numbers: Array, initial: int) -> Array:
+    """Sequence or acknowledgment numbers as bytes since the initial number, unwrapped past 2^32."""
+    if not len(numbers):
+        return numbers
+    steps = np.diff(numbers, prepend=initial)
+    return np.cumsum((steps + 2**31) % 2**32 - 2**31)

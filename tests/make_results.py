@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from analysis import metrics
+from collectors.records import SCHEMA_VERSION
 
 START_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
 RATE_BPS = 50e6
@@ -272,6 +273,7 @@ def _write_records(folder: Path, case: Case, rounds: Rounds, duration_s: float) 
             "start_s": float(rounds.t_s[0]),
             "end_s": duration_s,
             "packets": int(sent),
+            "data_packets": int(sent),
             "payload_bytes": int(sent * PAYLOAD_BYTES),
             "wire_bytes": int(sent * WIRE_BYTES),
             "retransmitted_packets": int(lost.sum()),
@@ -376,7 +378,7 @@ def _table(columns: Mapping[str, Any]) -> Any:
 
 
 def _write(path: Path, table: Any) -> None:
-    pq.write_table(table.replace_schema_metadata({"warpbed.schema": "1"}), path, compression="zstd")
+    pq.write_table(table.replace_schema_metadata({"warpbed.schema": str(SCHEMA_VERSION)}), path, compression="zstd")
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pcap_craft import ACK, FIN, PSH, RST, SYN, Conversation
+from tests.pcap_craft import ACK, FIN, PSH, RST, SYN, Conversation
 
 
 def clean() -> Conversation:

@@ -227,8 +227,8 @@ def test_rtt_statistics() -> None:
 
 def test_retransmission_rate_and_completion() -> None:
     flows = [
-        flow("a", packets=90, retransmitted_packets=9, completion_s=3.0),
-        flow("b", packets=10, retransmitted_packets=1, completion_s=2.0),
+        flow("a", data_packets=90, retransmitted_packets=9, completion_s=3.0),
+        flow("b", data_packets=10, retransmitted_packets=1, completion_s=2.0),
     ]
     found = evaluate(run(flows=flows))
     assert found["retransmission_rate"] == pytest.approx(0.1)

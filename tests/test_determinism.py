@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from collectors import native
 from testbed.virtual.launch import GuestKernel
 from tests import lab
 
@@ -55,6 +56,8 @@ def test_a_user_without_privileges_gets_the_same_packets(small: Path, kernel: Gu
         shutil.copy(kernel.linux.resolve(), place / "build/linux")
         shutil.copytree(kernel.modules, place / "build/modules")
         shutil.copy(kernel.linux.parent / "build.json", place / "build/build.json")
+        built = native.folder()
+        shutil.copytree(built, place / "home/.cache/warpbed/native" / built.name)
         environment = Path(sys.prefix)
         shutil.copytree(environment / "lib", place / "environment/lib", symlinks=True)
         lab.write(place, lab.SMALL)

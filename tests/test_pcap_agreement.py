@@ -6,20 +6,15 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-pytest.importorskip("_warpbed_pcap", reason="collectors/pcap is not built")
-pq = pytest.importorskip("pyarrow.parquet")
-
-from pcap_craft import write  # noqa: E402
-from pcap_scenarios import SCENARIOS  # noqa: E402
-
-from collectors.pcap import analyze  # noqa: E402
+from collectors.pcap import analyze
+from tests.pcap_craft import write
+from tests.pcap_scenarios import SCENARIOS
 
 # What the comments of pcap_scenarios.py say, for the client's data direction (both_ways: the server's).
 EXPECTED: dict[str, dict[str, Any]] = {

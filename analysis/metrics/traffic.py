@@ -56,9 +56,9 @@ def goodput_mbps(run: RunRecords) -> float | None:
 def retransmission_rate(run: RunRecords) -> float | None:
     """Data packets that were retransmissions over all data packets sent, over the flows' whole lives.
 
-    Source: RFC 4898 (tcpEStatsPerfSegsRetrans); flows.retransmitted_packets and flows.packets.
+    Source: RFC 4898 (tcpEStatsPerfSegsRetrans); flows.retransmitted_packets and flows.data_packets.
     """
-    sent = sum(flow.get("packets") or 0 for flow in run.flows)
+    sent = sum(flow.get("data_packets") or 0 for flow in run.flows)
     again = sum(flow.get("retransmitted_packets") or 0 for flow in run.flows)
     return again / sent if sent else None
 
@@ -100,9 +100,15 @@ def completion_s(run: RunRecords) -> float | None:
     return max(times, default=None)
 
 
+def data_start_s(flow: Mapping[str, Any]) -> float | None:
+    """When the flow's first data left: the papers' simulated senders have no handshake before it."""
+    start_s: float | None = flow.get("data_start_s")
+    return flow.get("start_s") if start_s is None else start_s
+
+
 def initial_goodput(run: RunRecords, flow: Mapping[str, Any], seconds: int) -> float | None:
-    """Goodput of one flow over its first seconds of life, None where the run ends before."""
-    start_s = flow.get("start_s")
+    """Goodput of one flow over its first seconds with data, None where the run ends before."""
+    start_s = data_start_s(flow)
     columns = run.intervals.get(flow["flow"])
     if start_s is None or columns is None or start_s + seconds > run.window.end_s:
         return None
@@ -112,7 +118,7 @@ def initial_goodput(run: RunRecords, flow: Mapping[str, Any], seconds: int) -> f
 
 @metric("initial_goodput_mbps", unit="Mbit/s", label="Initial goodput", better="higher", keyed="seconds")
 def initial_goodput_mbps(run: RunRecords) -> dict[str, float | None]:
-    """Payload delivered in the first n seconds of each flow's life over n, mean of the flows, n from 1 to 10.
+    """Payload delivered in the first n seconds from each flow's first data packet over n, mean of the flows, n from 1 to 10.
 
     Warm-up does not apply here: the start is what is measured.
     Source: Yu 2009 ch. 2, figures 2-3 to 2-7 (initial n-second throughput); intervals.delivered_bytes.

@@ -3,21 +3,44 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import _warpbed_pcap as _native
-from _warpbed_pcap import CaptureError
+from collectors import native
 
 if TYPE_CHECKING:
-    from _warpbed_pcap import FlowDict
+    from collectors.pcap._warpbed_pcap import FlowDict
 
 __all__ = ["CaptureError", "Failure", "Flow", "PathSummary", "Summary", "analyze", "compare", "generate"]
 
 StrPath = str | os.PathLike[str]
+
+
+class CaptureError(ValueError):
+    """A capture that cannot be read, or a table that cannot be written; the message has offset, layer and reason."""
+
+
+@functools.cache
+def _make_ready() -> None:
+    """Let the compiled module be found; it is outside the checkout, and built when it is missing."""
+    __path__.append(str(native.folder()))
+
+
+@contextmanager
+def _compiled() -> Iterator[None]:
+    """The compiled module can be imported inside; its errors are this package's."""
+    _make_ready()
+    from collectors.pcap import _warpbed_pcap
+
+    try:
+        yield
+    except _warpbed_pcap.CaptureError as error:
+        raise CaptureError(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -117,16 +140,19 @@ def analyze(
     several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not interval_s > 0:
         raise ValueError(f"interval_s is {interval_s}, must be above 0")
-    raw = _native.analyze(
-        [Path(path) for path in several],
-        out=None if out is None else Path(out),
-        interval_ns=max(1, round(interval_s * 1e9)),
-        start_ns=start_ns,
-        threads=threads or min(2, len(os.sched_getaffinity(0))),
-        max_flows=max_flows,
-        flows=[_wanted(flow) for flow in flows],
-        live=live,
-    )
+    with _compiled():
+        from collectors.pcap import _warpbed_pcap
+
+        raw = _warpbed_pcap.analyze(
+            [Path(path) for path in several],
+            out=None if out is None else Path(out),
+            interval_ns=max(1, round(interval_s * 1e9)),
+            start_ns=start_ns,
+            threads=threads or min(2, len(os.sched_getaffinity(0))),
+            max_flows=max_flows,
+            flows=[_wanted(flow) for flow in flows],
+            live=live,
+        )
     first_bad = raw["first_bad"]
     return Summary(
         packets=raw["packets"],
@@ -173,16 +199,19 @@ def compare(
     Writes `path.parquet` and `path_flows.parquet`. Both captures are files (they are read twice). A packet not found at
     the other point within `max_delay_s` is lost. `offset_ns` is added to the times of `b`, where its clock is behind.
     """
-    raw = _native.compare(
-        Path(a),
-        Path(b),
-        out=None if out is None else Path(out),
-        start_ns=start_ns,
-        max_flows=max_flows,
-        flows=[_wanted(flow) for flow in flows],
-        max_delay_ns=round(max_delay_s * 1e9),
-        offset_ns=offset_ns,
-    )
+    with _compiled():
+        from collectors.pcap import _warpbed_pcap
+
+        raw = _warpbed_pcap.compare(
+            Path(a),
+            Path(b),
+            out=None if out is None else Path(out),
+            start_ns=start_ns,
+            max_flows=max_flows,
+            flows=[_wanted(flow) for flow in flows],
+            max_delay_ns=round(max_delay_s * 1e9),
+            offset_ns=offset_ns,
+        )
     return PathSummary(
         packets_a=raw["packets_a"],
         packets_b=raw["packets_b"],
@@ -211,17 +240,20 @@ def generate(
 
     The same arguments give the same bytes. `snap=0` captures whole packets, `flow_bytes=0` is a flow without end.
     """
-    _native.generate(
-        Path(path),
-        flows=flows,
-        packets=packets,
-        seed=seed,
-        snap=snap,
-        rate_bps=rate_bps,
-        rtt_ns=rtt_ns,
-        queue_bytes=queue_bytes,
-        loss_ppm=loss_ppm,
-        flow_bytes=flow_bytes,
-        mss=mss,
-        ack_every=ack_every,
-    )
+    with _compiled():
+        from collectors.pcap import _warpbed_pcap
+
+        _warpbed_pcap.generate(
+            Path(path),
+            flows=flows,
+            packets=packets,
+            seed=seed,
+            snap=snap,
+            rate_bps=rate_bps,
+            rtt_ns=rtt_ns,
+            queue_bytes=queue_bytes,
+            loss_ppm=loss_ppm,
+            flow_bytes=flow_bytes,
+            mss=mss,
+            ack_every=ack_every,
+        )

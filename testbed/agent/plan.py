@@ -146,7 +146,7 @@ def from_json(text: str) -> Plan:
         network=_network(data.pop("network")),
         flows=tuple(FlowPlan(**flow) for flow in data.pop("flows")),
         hosts={name: HostSettings(**settings) for name, settings in data.pop("hosts").items()},
-        traffic=tuple(TrafficPlan(**traffic) for traffic in data.pop("traffic")),
+        traffic=tuple(TrafficPlan(**traffic) for traffic in data.pop("traffic", ())),
         captures=tuple(Capture(**capture) for capture in data.pop("captures")),
         modules=tuple(Module(**module) for module in data.pop("modules")),
         **data,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./warpbed collect`: make the records, metrics and verdicts of result folders again."""
+"""`./warpbed collect`: records from captures, or a run's records, metrics and verdict again."""
 
 from __future__ import annotations
 
@@ -7,33 +7,78 @@ import argparse
 import sys
 from pathlib import Path
 
-from testbed.errors import UsageError
+from analysis.errors import AnalysisError
+from collectors.errors import CollectError, NativeError
+from testbed.errors import UsageError, WarpbedError
 
 NAME = "collect"
-HELP = "make the records, metrics and verdicts of result folders again"
+HELP = "make the records, metrics and verdicts of result folders again, or the records of a capture"
+STDIN = Path("-")
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("path", type=Path, help="a run's folder or an experiment's")
+    command.add_argument(
+        "path", type=Path, nargs="+", help="a run's folder or an experiment's; or captures (- is standard input)"
+    )
     command.add_argument(
         "--store", action="store_true", help="then put the runs into the database, as `store load` does"
     )
+    command.add_argument("--out", type=Path, metavar="DIR", help="folder for the records of captures")
+    command.add_argument("--interval", type=float, metavar="S", help="captures: width of an interval (default 0.1 s)")
+    command.add_argument("--threads", type=int, metavar="N", help="captures: default 2, where there are 2 CPUs")
+    command.add_argument("--live", action="store_true", help="follow a capture that is still being written to a pipe")
 
 
 def main(options: argparse.Namespace) -> int:
-    """Make records, metrics and verdicts again, of one run or of all runs of an experiment."""
+    """Make records, metrics and verdicts again, of one run or of all runs of an experiment; or records of captures."""
+    paths: list[Path] = options.path
+    captures = [path for path in paths if path == STDIN or path.is_file()]
+    if captures:
+        if options.store:
+            raise UsageError("--store is for runs; a capture alone has no run that it belongs to")
+        return _captures(options, paths, captures)
+    for name in ("out", "interval", "threads", "live"):
+        if getattr(options, name):
+            raise UsageError(f"--{name} is for captures; {paths[0]} is not a file")
+    _folders(paths)
+    if not options.store:
+        return 0
+    from collectors.store import actions
+
+    return max(actions.load(path, None, sys.stdout) for path in paths)
+
+
+def _captures(options: argparse.Namespace, paths: list[Path], captures: list[Path]) -> int:
+    from collectors.pcap.__main__ import main as of_captures
+
+    others = [str(path) for path in paths if path not in captures]
+    if others:
+        raise UsageError(f"{', '.join(others)}: not a file, as {captures[0]} is; give captures or folders, not both")
+    if options.out is None:
+        raise UsageError("a capture's records need --out DIR, the folder where they go")
+    given = [*map(str, captures), "--out", str(options.out)]
+    for name in ("interval", "threads"):
+        if getattr(options, name) is not None:
+            given += [f"--{name}={getattr(options, name)}"]
+    try:
+        return of_captures(given + ["--live"] * options.live)
+    except NativeError as error:
+        raise UsageError(str(error)) from error
+
+
+def _folders(paths: list[Path]) -> None:
     from testbed.finish import finish
 
-    path: Path = options.path
-    folders = [path] if (path / "run.json").is_file() else sorted(file.parent for file in path.glob("*/run.json"))
-    folders = [folder for folder in folders if ".failed-" not in folder.name]
-    if not folders:
-        raise UsageError(f"{path}: neither a run's folder nor an experiment's with complete runs")
+    folders: list[Path] = []
+    for path in paths:
+        found = [path] if (path / "run.json").is_file() else sorted(file.parent for file in path.glob("*/run.json"))
+        found = [folder for folder in found if ".failed-" not in folder.name]
+        if not found:
+            raise UsageError(f"{path}: neither a capture, nor a run's folder, nor an experiment's with complete runs")
+        folders += found
     for folder in folders:
-        finish(folder)
+        try:
+            finish(folder)
+        except (CollectError, AnalysisError) as error:
+            raise WarpbedError(f"{folder}: {error}") from error
         print(folder)
-    if options.store:
-        from collectors.store import actions
-
-        return actions.load(path, None, sys.stdout)
-    return 0

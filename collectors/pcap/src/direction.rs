@@ -95,6 +95,7 @@ pub struct Direction {
     pub interval: Interval,
     pub first_ns: Option<i64>,
     pub last_ns: i64,
+    pub first_data_ns: Option<i64>,
     pub last_data_ns: Option<i64>,
     /// Bytes that the flow was to carry, where that is known.
     pub size: Option<i64>,
@@ -241,6 +242,7 @@ impl Direction {
             }
         }
         if packet.payload > 0 {
+            self.first_data_ns.get_or_insert(now);
             self.last_data_ns = Some(now);
             let unique = first_arrivals.min(i64::from(packet.payload)) as u64;
             self.totals.unique_bytes += unique;

@@ -9,7 +9,7 @@ use crate::interval::Interval;
 use crate::{flows, path};
 
 /// `warpbed.schema` in the Parquet metadata.
-pub const SCHEMA_VERSION: &str = "1";
+pub const SCHEMA_VERSION: &str = "2";
 /// Rows after which a batch is written.
 pub const ROWS: usize = 32_768;
 

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the captures of a run say of its flows → the records flows, intervals and acks.
+
+Each capture is analysed by itself (collectors.pcap); here what the sender's and the receiver's captures say of a flow
+comes together: the receiver knows what arrived, the sender everything else.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from collectors import pcap, records
+from collectors.errors import CollectError, Damage
+from testbed.agent.plan import FlowPlan, Plan
+from topologies.model import address_plan, path
+
+INTERVAL_S = 0.1
+IPERF3 = "iperf3"
+IPERF3_COOKIE_BYTES = 37
+BEFORE_DATA_BYTES = {IPERF3: IPERF3_COOKIE_BYTES, "file": 0}
+"""Programs that open a control connection first, and what they send on each connection before the data."""
+FROM_RECEIVER = ("delivered_bytes", "goodput_mbps")
+SUMMED = ("packets", "wire_bytes", "payload_bytes", "retransmitted_bytes", "delivered_bytes")
+
+Endpoints = tuple[int, int, int]
+Row = dict[str, Any]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Wire:
+    """Columns of the records, and what other collectors need to know of the connections.
+
+    flow_of: flow's name by (source address, source port, destination port)
+    initial_seq: sequence number of each flow's SYN
+    """
+
+    flows: dict[str, Any]
+    intervals: dict[str, Any]
+    acks: dict[str, Any]
+    flow_of: dict[Endpoints, str]
+    initial_seq: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What one capture says of the flows of the plan that pass it.
+
+    of: the flows by `_identity`
+    places: of each flow's rows in `intervals`, which are sorted by flow
+    """
+
+    flows: dict[str, Row]
+    of: dict[tuple[str, int, str, int, int], Row]
+    intervals: pa.Table
+    places: dict[str, tuple[int, int]]
+    acks: pa.Table
+    whole: bool
+
+    def rows_of(self, flow: str | None) -> pa.Table:
+        """A flow's intervals in the order of time."""
+        first, count = self.places.get(flow or "", (0, 0))
+        return self.intervals.slice(first, count)
+
+
+def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage]) -> Wire:
+    """Analyse the captures at the flows' ends; flows of which an end is not captured are left out.
+
+    A capture that breaks off is used up to there and told in `damage`. Raises CollectError where one is missing or no
+    capture, or lacks a flow's connections.
+    """
+    flows = [flow for flow in plan.flows if flow.recorded]
+    ends = _ends(plan, flows)
+    tables: dict[str, Tables] = {}
+    with tempfile.TemporaryDirectory(prefix="warpbed-wire-") as scratch:
+        for interface in dict.fromkeys(interface for pair in ends.values() for interface in pair):
+            here = [_wanted(plan, flow) for flow in flows if interface in ends.get(flow.name, ())]
+            tables[interface] = _analyze(raw / f"{interface}.pcap", Path(scratch) / interface, here, start_ns, damage)
+    rows: list[Row] = []
+    order: dict[str, list[str]] = {}
+    intervals: list[dict[str, Any]] = []
+    for flow in flows:
+        if flow.name not in ends:
+            continue
+        at_source, at_destination = (tables[interface] for interface in ends[flow.name])
+        names = _names(flow, at_source)
+        for name in names:
+            sender = at_source.flows[name]
+            receiver = at_destination.of.get(_identity(sender))
+            rows.append(_merged(sender, receiver, flow))
+            pair = (at_source.rows_of(name), at_destination.rows_of(None if receiver is None else receiver["flow"]))
+            intervals.append(_dense(name, *pair, plan.duration_s, start_ns, whole=flow.app == IPERF3))
+        order.setdefault(ends[flow.name][0], []).extend(names)
+    acks = [_acks(tables[interface], names) for interface, names in order.items()]
+    fields = [name for name, _ in records.SCHEMAS["flows"]]
+    return Wire(
+        flows={name: [row[name] for row in rows] for name in fields},
+        intervals=records.concatenate("intervals", intervals),
+        acks=_columns("acks", acks),
+        flow_of={(int(ip_address(r["src_addr"])), r["src_port"], r["dst_port"]): r["flow"] for r in rows},
+        initial_seq={row["flow"]: row["initial_seq"] for row in rows},
+    )
+
+
+def _ends(plan: Plan, flows: list[FlowPlan]) -> dict[str, tuple[str, str]]:
+    """Per flow the interfaces at which its source and its destination are captured."""
+    plans, captured = address_plan(plan.network), {(c.node, c.peer) for c in plan.captures}
+    found = {}
+    for flow in flows:
+        hops = path(plan.network, flow.source, flow.destination)
+        places = [(flow.source, hops[0][1]), (flow.destination, hops[-1][0])]
+        if all(place in captured for place in places):
+            source, destination = (next(i.name for i in plans[n].interfaces if i.peer == peer) for n, peer in places)
+            found[flow.name] = (source, destination)
+    return found
+
+
+def _wanted(plan: Plan, flow: FlowPlan) -> pcap.Flow:
+    """The flow as the analysis looks for it: by its port alone where it has one, after the control connection."""
+    named = pcap.Flow(flow.name, cca=flow.cca, src=flow.source, dst=flow.destination, dst_port=flow.port)
+    if flow.app not in BEFORE_DATA_BYTES:  # pairs of nodes share the port of a kind of traffic
+        addresses = address_plan(plan.network)
+        source, destination = addresses[flow.source].address, addresses[flow.destination].address
+        return replace(named, src_addr=source, dst_addr=destination, size_bytes=flow.size_bytes)
+    size = None if flow.size_bytes is None or flow.parallel > 1 else flow.size_bytes + BEFORE_DATA_BYTES[flow.app]
+    return replace(named, size_bytes=size, skip=1)
+
+
+def _identity(row: Row) -> tuple[str, int, str, int, int]:
+    """What makes a connection the same in two captures; names count the connections of each capture."""
+    return row["src_addr"], row["src_port"], row["dst_addr"], row["dst_port"], row["initial_seq"]
+
+
+def _analyze(file: Path, out: Path, flows: list[pcap.Flow], start_ns: int, damage: list[Damage]) -> Tables:
+    """One capture's tables. One thread: runs are done side by side, each on a CPU of its own."""
+    if not file.is_file():
+        raise CollectError(f"{file}: the capture is missing")
+    try:
+        summary = pcap.analyze(file, out, interval_s=INTERVAL_S, start_ns=start_ns, threads=1, flows=flows)
+    except pcap.CaptureError as error:
+        raise CollectError(f"{file}: {error}") from error
+    damage += [Damage(file.name, failure.offset, failure.message) for failure in summary.errors]
+    if summary.first_bad is not None:
+        words = f"{summary.bad_packets} packets are not what they say, the first: {summary.first_bad.message}"
+        damage.append(Damage(file.name, summary.first_bad.offset, words))
+    rows = pq.read_table(out / "flows.parquet").to_pylist()
+    intervals = pq.read_table(out / "intervals.parquet").sort_by([("flow", "ascending"), ("time_ns", "ascending")])
+    names, first, counts = np.unique(intervals["flow"].to_numpy(), return_index=True, return_counts=True)
+    return Tables(
+        flows={row["flow"]: row for row in rows},
+        of={_identity(row): row for row in rows},
+        intervals=intervals,
+        places=dict(zip(names.tolist(), zip(first.tolist(), counts.tolist(), strict=True), strict=True)),
+        acks=pq.read_table(out / "acks.parquet"),
+        whole=not summary.errors,
+    )
+
+
+def _names(flow: FlowPlan, at_source: Tables) -> list[str]:
+    """Names of the flow's data connections, in their order."""
+    names, number = [], 1
+    while (name := flow.name if number == 1 else f"{flow.name}.{number}") in at_source.flows:
+        names.append(name)
+        number += 1
+    if flow.app in BEFORE_DATA_BYTES and len(names) < flow.parallel and at_source.whole:
+        raise CollectError(f"flow {flow.name}: {len(names)} data connections in the capture, {flow.parallel} expected")
+    return names
+
+
+def _merged(sender: Row, receiver: Row | None, flow: FlowPlan) -> Row:
+    row = dict(sender)
+    if receiver is not None:
+        row.update({name: receiver[name] for name in FROM_RECEIVER})
+    if flow.size_bytes is not None and flow.parallel > 1 and row["end_reason"] == "fin":
+        # how much of the size each connection carries is iperf3's matter: it is done with its last byte
+        row["completion_s"] = row["end_s"] - row["start_s"]
+    return row
+
+
+def _dense(
+    name: str, sent: pa.Table, arrived: pa.Table, duration_s: float, start_ns: int, *, whole: bool
+) -> dict[str, Any]:
+    """Every interval of the run, or (not `whole`) of the flow's life in it, also those in which nothing happened."""
+    first, end, width_ns = 0, int(np.ceil(duration_s / INTERVAL_S)), round(INTERVAL_S * 1e9)
+    sent, sent_at = _inside(sent, start_ns, width_ns, end)
+    arrived, arrived_at = _inside(arrived, start_ns, width_ns, end)
+    if not whole:
+        life = np.concatenate([sent_at, arrived_at])
+        first, end = (int(life.min()), int(life.max()) + 1) if life.size else (0, 0)
+    count = end - first
+    sums: dict[str, Integers] = {field: np.zeros(count, dtype=np.int64) for field in SUMMED}
+    for field in SUMMED:
+        rows, at = (arrived, arrived_at) if field == "delivered_bytes" else (sent, sent_at)
+        sums[field][at - first] = rows[field].to_numpy()
+    in_flight = np.zeros(count, dtype=np.int64)
+    if sent_at.size:
+        last = np.searchsorted(sent_at, np.arange(first, end), side="right") - 1
+        in_flight = np.where(last >= 0, sent["in_flight_bytes"].to_numpy()[np.maximum(last, 0)], 0)
+    edges = start_ns + width_ns * np.arange(first, end, dtype=np.int64)
+    return {
+        "time_ns": edges,
+        "t_s": (edges - start_ns) / 1e9,
+        "flow": np.full(count, name, dtype=object),
+        "width_s": np.full(count, INTERVAL_S),
+        **sums,
+        "throughput_mbps": sums["wire_bytes"] * 8e-6 / INTERVAL_S,
+        "goodput_mbps": sums["delivered_bytes"] * 8e-6 / INTERVAL_S,
+        "in_flight_bytes": in_flight,
+    }
+
+
+def _inside(rows: pa.Table, start_ns: int, width_ns: int, end: int) -> tuple[pa.Table, Integers]:
+    """The rows inside the run, and the number of each one's interval."""
+    at = (rows["time_ns"].to_numpy() - start_ns) // width_ns
+    inside = (at >= 0) & (at < end)
+    return rows.filter(pa.array(inside)), at[inside]
+
+
+def _acks(tables: Tables, names: list[str]) -> pa.Table:
+    """Rows of the flows' data directions, flow by flow, each in the order of the capture."""
+    number = pc.index_in(tables.acks["flow"], value_set=pa.array(names, pa.string()))
+    forward = pa.array([bool(tables.flows[name]["forward"]) for name in names], pa.bool_())
+    at = pc.fill_null(number, 0)
+    keep = pc.and_(pc.is_valid(number), pc.equal(tables.acks["forward"], forward.take(at))) if names else None
+    rows = tables.acks.filter(keep) if keep is not None else tables.acks.slice(0, 0)
+    numbers = pc.filter(number, keep).to_numpy() if keep is not None else np.zeros(0)
+    return rows.take(pa.array(np.argsort(numbers, kind="stable")))
+
+
+def _columns(kind: str, tables: Iterable[pa.Table]) -> dict[str, Any]:
+    names = [name for name, _ in records.SCHEMAS[kind]]
+    parts = [table.select(names) for table in tables]
+    if not parts:
+        return {name: [] for name in names}
+    whole = pa.concat_tables(parts)
+    return {name: whole[name] for name in names}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packet collector's build: its key, its compiler, what is said when it fails; and the crate's own tests and style."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from collectors import native
+from collectors.errors import NativeError
+
+
+def cargo(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run cargo on the crate, with what the collector's build has compiled already."""
+    program = native.find_cargo()
+    environment = {
+        **os.environ,
+        "CARGO_TARGET_DIR": str(native.target_dir()),
+        "PATH": f"{program.parent}:{os.environ['PATH']}",
+    }
+    return subprocess.run(
+        [program, *arguments], cwd=native.CRATE, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def needs(program: str) -> None:
+    """Skip, visibly, where a tool of Rust's is not installed; Debian 12 has no clippy for its newer compiler."""
+    done = cargo(program, "--version")
+    if done.returncode:
+        pytest.skip(f"cargo {program} is not installed")
+
+
+@pytest.mark.timeout(900)
+def test_the_crates_own_tests_pass() -> None:
+    done = cargo("test", "--release", "--locked", "--quiet", "--lib", "--test", "hostile")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.timeout(600)
+def test_clippy_finds_nothing() -> None:
+    needs("clippy")
+    done = cargo("clippy", "--release", "--locked", "--quiet", "--all-targets", "--", "--deny", "warnings")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_rustfmt_finds_nothing() -> None:
+    needs("fmt")
+    done = cargo("fmt", "--check")
+    assert done.returncode == 0, done.stdout
+
+
+def script(folder: Path, name: str, text: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+    return folder
+
+
+def compiler(folder: Path, version: str) -> Path:
+    """A folder with a cargo and a rustc that only say their version."""
+    for name in ("cargo", "rustc"):
+        script(folder, name, f"echo '{name} {version} (0123456 2025-01-01)'")
+    return folder
+
+
+def test_an_old_cargo_is_passed_over_for_a_newer_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = compiler(tmp_path / "old", "1.63.0"), compiler(tmp_path / "new", "1.85.0")
+    monkeypatch.setenv("PATH", f"{old}:{new}")
+    assert native.find_cargo() == new / "cargo"
+
+
+def test_without_a_new_enough_cargo_the_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(compiler(tmp_path, "1.63.0")))
+    with pytest.raises(NativeError, match=r"1\.85 or newer \(.*cargo is 1\.63\).*apt-get install .* cargo"):
+        native.find_cargo()
+    monkeypatch.setenv("PATH", str(script(tmp_path, "cargo", "echo no toolchain >&2; exit 1")))
+    with pytest.raises(NativeError, match="not usable"):
+        native.find_cargo()
+
+
+def test_a_failed_build_says_why_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crate = tmp_path / "pcap"
+    shutil.copytree(native.CRATE, crate, ignore=shutil.ignore_patterns("target", "fuzz"))
+    (crate / "Cargo.lock").write_text("not a lock file")
+    before = native.key()
+    monkeypatch.setattr(native, "CRATE", crate)
+    monkeypatch.setenv("WARPBED_CACHE", str(tmp_path / "cache"))
+    assert native.key() != before
+    with pytest.raises(NativeError, match=r"could not be built(?s:.*)Cargo\.lock"):
+        native.folder()
+    left = [path for path in (tmp_path / "cache/native").iterdir() if path.name not in (".locks", "target")]
+    assert left == []
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("WARPBED_CACHE", str(tmp_path / "file"))
+    with pytest.raises(NativeError, match="WARPBED_CACHE sets another"):
+        native.folder()
