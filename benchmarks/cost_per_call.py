@@ -7,8 +7,8 @@ As Kato 2012 Tables 5.1-5.2. A test module (benchmarks/cost/cc_cost.c) calls the
 socket in the guest kernel, in a loop, and measures with the host's clock: the guest runs in real time here, since
 computing takes no virtual time. A guest kernel is a process of the host and computes at the host's speed. Of 1000
 batches the fastest counts, less the cost of the loop itself, so numbers of one run can be compared on a busy machine too.
-Columns: ns per ACK of one packet in congestion avoidance (`pkts_acked` and `cong_avoid`, or `cong_control`), ns per
-loss (`ssthresh`), and both as multiples of cubic's.
+Columns: ns per ACK of one packet in congestion avoidance (`pkts_acked` and `cong_avoid`, or `cong_control`) of a connection
+that has lost nothing, the same after 16 losses, ns per loss (`ssthresh`), and each as a multiple of cubic's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from testbed.virtual.kernel import find
 from testbed.virtual.launch import GuestKernel
 
 HERE = Path(__file__).resolve().parent / "cost"
-LINE = re.compile(r"^COST (\w+) (\d+) (\d+)\s*$", re.MULTILINE)
+LINE = re.compile(r"^COST (\w+) (\d+) (\d+) (\d+)\s*$", re.MULTILINE)
 REGISTERED = re.compile(r'\.name\s*=\s*"(\w+)"|_OPS\("(\w+)"')
 TIMEOUT_S = 600
 BATCHES = 1000
@@ -36,10 +36,11 @@ BATCHES = 1000
 
 @dataclass(frozen=True)
 class Cost:
-    """ns per ACK and per loss."""
+    """ns per ACK of a new connection, per ACK after losses, and per loss."""
 
     name: str
     ack_ns: float
+    later_ns: float
     loss_ns: float
 
 
@@ -84,18 +85,20 @@ def measure(kernel: GuestKernel, names: list[str], *, cpu: int, batches: int) ->
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S,
             env=environment, cwd="/", check=False,
         )  # fmt: skip
-    found = [Cost(name, int(ack) / 1e3, int(loss) / 1e3) for name, ack, loss in LINE.findall(done.stdout)]
+    found = [Cost(name, *(int(ps) / 1e3 for ps in numbers)) for name, *numbers in LINE.findall(done.stdout)]
     if "COST done" not in done.stdout:
         raise WarpbedError(f"the guest ended (code {done.returncode}) before the end:\n{done.stdout[-2000:]}")
     return found
 
 
 def table(costs: list[Cost]) -> str:
+    columns = ("ack_ns", "later_ns", "loss_ns")
     cubic = next((cost for cost in costs if cost.name == "cubic"), None)
-    lines = [f"{'algorithm':14}{'ns per ACK':>12}{'x cubic':>9}{'ns per loss':>13}{'x cubic':>9}"]
+    head = "".join(f"{words:>16}{'x cubic':>9}" for words in ("ns per ACK", "… after losses", "ns per loss"))
+    lines = [f"{'algorithm':14}{head}"]
     for cost in sorted(costs, key=lambda cost: cost.ack_ns):
-        ratios = (cost.ack_ns / cubic.ack_ns, cost.loss_ns / cubic.loss_ns) if cubic else (float("nan"),) * 2
-        lines.append(f"{cost.name:14}{cost.ack_ns:12.1f}{ratios[0]:9.2f}{cost.loss_ns:13.1f}{ratios[1]:9.2f}")
+        values = [(getattr(cost, name), getattr(cubic, name, float("nan"))) for name in columns]
+        lines.append(f"{cost.name:14}" + "".join(f"{value:16.1f}{value / base:9.2f}" for value, base in values))
     return "\n".join(lines)
 
 

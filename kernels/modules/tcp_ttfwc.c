@@ -38,6 +38,11 @@
  *
  * Fixed point: ALI and cwnd 24.8, the equation's factors 2^16; intervals are cut
  * at 2^24 - 1 packets, so the square root's argument stays below 2^56.
+ *
+ * Cost: past the flat period each ACK evaluates the equation (4 to 8 times
+ * CUBIC's ACK, 21 to 36 ns; before, 0.9 times). A loss (17 to 24 times, 33 to
+ * 45 ns) weighs up to 16 intervals three times and evaluates the equation, as
+ * Kato Table 5.2 has it (12 times CUBIC's).
  */
 #include "cc_common.h"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 MS_RDONLY, MS_NOSUID, MS_NODEV = 1, 2, 4
 REBOOT_POWER_OFF = 0x4321FEDC
+SYSLOG_CONSOLE_LEVEL, LOG_ALL = 8, 8
 PREFIX = "WARPBED "
 """Starts every line that is meant for the launcher."""
 SOURCE, OUT, MODULES = "/run/warpbed/source", "/run/warpbed/out", "/run/warpbed/modules"
@@ -52,8 +53,14 @@ def say(text: str) -> None:
     print(PREFIX + text, flush=True)
 
 
+def hear_everything() -> None:
+    """From here on all that the kernel says goes to the console: of a panic, the function it happened in is but "info"."""
+    _libc.klogctl(SYSLOG_CONSOLE_LEVEL, None, LOG_ALL)
+
+
 def main() -> None:
     mount_all()
+    hear_everything()
     sys.path.insert(0, SOURCE)
     os.chdir("/tmp")
     os.environ.clear()

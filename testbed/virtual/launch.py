@@ -83,7 +83,7 @@ def command(kernel: GuestKernel, plan: Plan, folder: Path, cpu: int, seed: int) 
         "con=null",
         "con0=null,fd:1",
         "con1=null",
-        "loglevel=5",
+        "loglevel=4",
         "ipv6.disable_ipv6=1",
         "uml_dir=/dev/shm",
         "umid=warpbed",
