@@ -31,6 +31,7 @@ class Short:
 
 SHORT = {
     "afifi2014/geo-one-way.yml": Short(20, "cca=ftat|hybla"),
+    "afifi2014/shared.yml": Short(10, "rate=100mbit,delay=1ms"),
     "ho2008/fig5.2-5.4.yml": Short(6, "cca=medley|ctcp,buffer=50p"),
     "kato2012/smoothness.yml": Short(8, "tp=90,seed=1"),
 }
