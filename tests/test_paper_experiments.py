@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every experiment file passes the check, and each paper's runs in a short form: fewer seconds, fewer variations.
+"""Each paper's experiment runs in a short form: fewer seconds, fewer variations.
 
 What the papers' numbers are held against is measured with the files as they are: ./warpbed run experiments/PAPER/FILE.
 """
@@ -33,19 +33,14 @@ SHORT = {
     "afifi2014/geo-one-way.yml": Short(20, "cca=ftat|hybla"),
     "afifi2014/shared.yml": Short(10, "rate=100mbit,delay=1ms"),
     "ho2008/fig5.2-5.4.yml": Short(6, "cca=medley|ctcp,buffer=50p"),
+    "kato2012/friendliness.yml": Short(8, "tp=40,n=8"),
     "kato2012/smoothness.yml": Short(8, "tp=90,seed=1"),
+    "yu2009/ssipp-single.yml": Short(5, "size=40KB"),
 }
 
 
 def name_of(file: Path) -> str:
     return str(file.relative_to(lab.ROOT / "experiments"))
-
-
-@pytest.mark.parametrize("file", EXPERIMENTS, ids=name_of)
-def test_every_experiment_file_passes_the_check(file: Path) -> None:
-    prepared = prepare(file)
-    assert prepared.errors == []
-    assert prepared.runs
 
 
 def test_every_paper_s_file_has_a_short_form_and_a_source() -> None:
