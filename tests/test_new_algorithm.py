@@ -22,6 +22,7 @@ from testbed.virtual.launch import GuestKernel
 from tests import lab
 
 NAME = "zeta_2"
+pytestmark = pytest.mark.timeout(600)
 
 
 class Checkout:
