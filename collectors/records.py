@@ -31,7 +31,6 @@ SCHEMAS: dict[str, list[tuple[str, pa.DataType]]] = {
             pa.int64(), "packets payload_bytes wire_bytes retransmitted_packets retransmitted_bytes delivered_bytes"
         ),
         *_columns(pa.float64(), "throughput_mbps goodput_mbps rtt_min_ms rtt_mean_ms rtt_p95_ms completion_s"),
-        ("time_ns", pa.int64()),
         ("data_start_s", pa.float64()),
         ("end_reason", pa.string()),
         ("handshake", pa.bool_()),

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from analysis import metrics
-from collectors.records import SCHEMA_VERSION
+from collectors.records import SCHEMA_VERSION, SCHEMAS
 
 START_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
 RATE_BPS = 50e6
@@ -378,6 +378,10 @@ def _table(columns: Mapping[str, Any]) -> Any:
 
 
 def _write(path: Path, table: Any) -> None:
+    """Write a record; columns that the model has no idea of are null."""
+    for name, kind in SCHEMAS.get(path.stem, ()):
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(table.num_rows, kind))
     pq.write_table(table.replace_schema_metadata({"warpbed.schema": str(SCHEMA_VERSION)}), path, compression="zstd")
 
 
