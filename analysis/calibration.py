@@ -15,7 +15,7 @@ from topologies.tc import MTU_BYTES
 
 FULL_FRAME = MTU_BYTES + FRAME_HEADER_BYTES
 BUCKET_PACKETS = 2
-"""What the token bucket in front of a rate lets through at once (topologies.tc.egress_lines)."""
+"""What the token bucket in front of a rate lets through at once (topologies.tc.egress)."""
 Z_99 = 2.5758
 """Two-sided 99 % quantile of the normal distribution."""
 OK, OFF, NOT = "ok", "off", "not calibrated"
@@ -94,8 +94,9 @@ def _timers(measured: Mapping[str, Any], bounds: Bounds) -> Row:
 
 
 def _rtt(link: str, there: Direction, back: Direction, result: Mapping[str, Any], bounds: Bounds) -> Row:
-    asked = sum(d.delay_ns + d.serialisation_ns(PROBE_BYTES) for d in (there, back))
-    return _row(link, "RTT", "ns", asked, result["rtt_ns"], bounds.rtt_ns)
+    low, high = (sum(bound) for bound in zip(there.idle_ns(PROBE_BYTES), back.idle_ns(PROBE_BYTES), strict=True))
+    note = "" if low == high else "of jitter, traces or overtaking"
+    return _row(link, "RTT", "ns", (low + high) / 2, result["rtt_ns"], bounds.rtt_ns + (high - low) / 2, note)
 
 
 def _sender(link: str, there: Direction, _back: Direction, result: Mapping[str, Any], _bounds: Bounds) -> Row:
@@ -148,17 +149,27 @@ def _in_flight(link: str, there: Direction, _back: Direction, result: Mapping[st
             _not(link, "wire holds", "packets", None, reason) if there.rate_bps is not None and there.delay_ns else None
         )
     sent, arrived = result["in_flight_sent"], result["in_flight_received"]
-    lost = sent * there.loss
-    allowed = Z_99 * math.sqrt(lost * (1 - there.loss)) + 1 if there.loss else 0
+    share = there.mean_loss(FULL_FRAME)
+    lost = sent * share
+    allowed = Z_99 * math.sqrt(_clumping(there) * lost * (1 - share)) + 1 if share else 0
     return _row(link, "wire holds", "packets", sent - lost, arrived, allowed, "of as many as fit into its delay")
 
 
 def _loss(link: str, there: Direction, _back: Direction, result: Mapping[str, Any], _bounds: Bounds) -> Row:
-    if not there.loss:
+    if not there.loses:
         return _row(link, "loss", "packets", 0, result["wire_drops"], 0, "dropped on the wire")
+    if "loss_sent" not in result:
+        return _not(link, "loss", "share", None, "it changes with time")
     sent, arrived = result["loss_sent"], result["loss_received"]
-    allowed = (Z_99 * math.sqrt(sent * there.loss * (1 - there.loss)) + 1) / sent
-    return _row(link, "loss", "share", there.loss, (sent - arrived) / sent, allowed, f"of {sent} packets")
+    share = there.mean_loss(result["loss_frame_bytes"])
+    allowed = (Z_99 * math.sqrt(_clumping(there) * sent * share * (1 - share)) + 1) / sent
+    note = f"of {sent} packets of {result['loss_frame_bytes']} bytes"
+    return _row(link, "loss", "share", share, (sent - arrived) / sent, allowed, note)
+
+
+def _clumping(direction: Direction) -> float:
+    """How much wider than binomial the number of losses is, where they come in bursts."""
+    return 1.0 if direction.burst_loss is None else direction.burst_loss.clumping
 
 
 _Quantity = Callable[[str, Direction, Direction, Mapping[str, Any], Bounds], Row | None]

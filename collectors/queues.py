@@ -56,18 +56,24 @@ def rows(
 
 
 def _deepest(sample: Sample, nodes: Sequence[str], interfaces: Mapping[str, Mapping[str, str]]) -> list[Row]:
-    """Of each interface the queue where packets wait."""
+    """Of each interface the queue where packets wait, with the drops of all of them: a managed queue drops early, the one
+    inside it holds the packets."""
     node = nodes[sample.node]
     deepest: dict[int, Row] = {}
+    drops: dict[int, int] = {}
     for message in messages(sample.answer):
         _, index, _, parent, _ = TCMSG.unpack_from(message)
         attrs = attributes(message[TCMSG.size :])
         kind = bytes(attrs[TCA_KIND]).rstrip(b"\0").decode(errors="replace")
-        if kind in NO_QUEUES or TCA_STATS2 not in attrs or (index in deepest and parent == ROOT):
+        if kind in NO_QUEUES or TCA_STATS2 not in attrs:
+            continue
+        statistics = _statistics(attributes(attrs[TCA_STATS2]))
+        drops[index] = max(drops.get(index, 0), statistics[4])
+        if index in deepest and parent == ROOT:
             continue
         name = interfaces[node].get(str(index), str(index))
-        deepest[index] = (sample.time_ns, node, name, kind, *_statistics(attributes(attrs[TCA_STATS2])))
-    return list(deepest.values())
+        deepest[index] = (sample.time_ns, node, name, kind, *statistics)
+    return [(*row[:8], drops[index], row[9]) for index, row in deepest.items()]
 
 
 def _statistics(stats: Mapping[int, memoryview]) -> tuple[int, int, int, int, int, int]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from testbed import compile_traffic, quantities
+from testbed import abilities, compile_traffic, quantities
 from testbed.agent.plan import FIRST_PORT, Capture, FlowPlan, HostSettings, Module, Plan
 from testbed.compile_traffic import Window
 from testbed.errors import Problem, SpecError
+from testbed.network import network_of
 from testbed.spec.base import Cca
 from testbed.spec.cca_params import in_tree_params, module_params
 from testbed.spec.load import Document, Loc
 from testbed.spec.model import Experiment, Flow, HostRules
 from testbed.spec.names import nearest
 from testbed.spec.traffic import TcpEntry, Video, Web
-from topologies import registry
 from topologies.model import Network, idle_rtt_ns, path
+from topologies.tc import own_modules
 
 START_GRID_S = 3600
 """A run starts at a full hour of its host's clock: preparing takes a time that depends on the machine's files, and packets
@@ -41,35 +42,6 @@ DEFAULT_RATE_BPS = 10**10
 """What a path without any rate counts as when buffers are sized."""
 
 
-def network_of(experiment: Experiment, document: Document) -> Network:
-    """Build the experiment's network.
-
-    Raises SpecError for an unknown topology, unknown parameters, bad values or an impossible network.
-    """
-    topology = experiment.topology
-
-    def fail(loc: Loc, message: str) -> SpecError:
-        return SpecError([Problem(document.file, document.line(loc), ".".join(map(str, loc)), message)])
-
-    if topology.name not in registry.names():
-        hint = nearest(topology.name, registry.names())
-        raise fail(("topology", "name"), f"there is no topology {topology.name!r}; {hint}")
-    allowed = registry.parameter_names(topology.name)
-    for name in topology.params:
-        if name not in allowed:
-            raise fail(
-                ("topology", "params", name), f"{topology.name} has no parameter {name!r}; {nearest(name, allowed)}"
-            )
-    try:
-        network = registry.build(topology.name, dict(topology.params))
-    except (ValueError, TypeError) as error:
-        bad = [n for n, v in topology.params.items() if repr(v) in str(error) or str(error).startswith(f"{n}:")]
-        raise fail(("topology", "params", *bad[:1]), str(error)) from error
-    if network.problems():
-        raise fail(("topology",), "; ".join(network.problems()))
-    return network
-
-
 def compile_plan(experiment: Experiment, document: Document, seed: int = 1) -> Plan:
     """The agent's plan of a resolved experiment (one without a sweep) and a seed, which random traffic comes from.
 
@@ -77,6 +49,7 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1) -> P
     """
     network = network_of(experiment, document)
     _check_nodes(experiment, document, network)
+    _check_kernel(experiment, document, network)
     compile_traffic.check_names(experiment, document, [node.name for node in network.nodes])
     _check_http(experiment, document)
     when = compile_traffic.windows(experiment, document, seed)
@@ -95,7 +68,7 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1) -> P
         tcp_probe=samplers.tcp_probe and bool(flows),
         sockets_interval_s=_interval(samplers.sockets),
         queues_interval_s=_interval(samplers.queues),
-        modules=tuple(_modules(experiment, document)),
+        modules=tuple(_modules(experiment, document, network)),
         cca_params=in_tree_params(ccas_of(experiment), document),
     )
 
@@ -135,6 +108,15 @@ def _check_nodes(experiment: Experiment, document: Document, network: Network) -
             )
     if problems:
         raise SpecError(problems)
+
+
+def _check_kernel(experiment: Experiment, document: Document, network: Network) -> None:
+    """What the virtual host's kernel cannot do is an error of the file; other hosts are asked when they are prepared."""
+    if experiment.host == "virtual":
+        line = document.line(("topology",))
+        lacks = abilities.missing(network, abilities.virtual_config(), abilities.project_modules())
+        if lacks:
+            raise SpecError([Problem(document.file, line, "topology", text) for text in lacks])
 
 
 def flow_name(index: int, flow: Flow) -> str:
@@ -187,6 +169,8 @@ def _host(name: str, experiment: Experiment, network: Network, flows: tuple[Flow
         "net.ipv4.tcp_wmem": f"4096 16384 {send}",
         "net.ipv4.tcp_rmem": f"4096 131072 {receive}",
     }
+    if any(direction.queue.ecn for direction in network.directions()):
+        sysctls["net.ipv4.tcp_ecn"] = "1"  # a queue that marks is of no use to flows that do not ask for it
     algorithms = {flow.cca for flow in flows if flow.source == name}
     algorithms = {flow.cca for flow in flows if flow.source == name and flow.app in HTTP_APPS} or algorithms
     if len(algorithms) == 1:
@@ -235,7 +219,7 @@ def _interval(text: str) -> float | None:
     return None if text == "off" else quantities.seconds(text)
 
 
-def _modules(experiment: Experiment, document: Document) -> Iterable[Module]:
+def _modules(experiment: Experiment, document: Document, network: Network) -> Iterable[Module]:
     def module(name: str, params: dict[str, str]) -> Module:
         return Module(f"{GUEST_MODULES}/{name}.ko", params)
 
@@ -243,5 +227,7 @@ def _modules(experiment: Experiment, document: Document) -> Iterable[Module]:
     last = FIRST_PORT + len(experiment.flows) + len(experiment.traffic) - 1
     ports = f"{FIRST_PORT}-{last}" if experiment.virtual.batch_receivers else NO_PORTS
     yield module(BATCH_MODULE, {"ports": ports})
+    for name in own_modules(network.directions()):
+        yield module(name, {})
     for name, params in module_params(ccas_of(experiment), document).items():
         yield module(name, params)

@@ -11,9 +11,6 @@ from topologies.model import FRAME_HEADER_BYTES, Direction, idle_rtt_ns, path
 from topologies.tc import MTU_BYTES, netem_limit
 
 FULL_FRAME = MTU_BYTES + FRAME_HEADER_BYTES
-CLOCK_NS = 1
-RATE_TOLERANCE = 0.002
-"""Share of the rate that rounding to the clock may cost."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +70,6 @@ def _bottleneck_buffer(plan: Plan) -> Iterator[Finding]:
             )
 
 
-def _rate_rounding(plan: Plan) -> Iterator[Finding]:
-    """[4] A rate whose packet time the clock cannot tell apart is not paced exactly."""
-    for name, direction in _directions(plan):
-        if direction.rate_bps is not None and CLOCK_NS / (FULL_FRAME * 8e9 / direction.rate_bps) > RATE_TOLERANCE:
-            yield Finding(
-                "rate-rounds",
-                "error",
-                f"{name}: {direction.rate_bps} bit/s is finer than the clock of {CLOCK_NS} ns paces",
-            )
-
-
 def _socket_buffers(plan: Plan) -> Iterator[Finding]:
     """[5] Socket buffers below twice the BDP limit the flow instead of its algorithm."""
     for flow in plan.flows:
@@ -129,7 +115,6 @@ def _delay_on_sender(plan: Plan) -> Iterator[Finding]:
 RULES: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
     _in_flight_limit,
     _bottleneck_buffer,
-    _rate_rounding,
     _socket_buffers,
     _offloads,
     _delay_on_sender,

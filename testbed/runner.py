@@ -21,7 +21,9 @@ from testbed.errors import WarpbedError
 from testbed.hosts.base import Host, Outcome
 from testbed.results import FORMAT, Results, purge_aside
 from testbed.runs import Run
+from topologies.describe import notes
 from topologies.model import address_plan
+from topologies.tc import FULL_FRAME_BYTES
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -200,7 +202,8 @@ def _topology(plan: Plan) -> dict[str, Any]:
                 "buffer": None
                 if link.forward.buffer is None
                 else f"{link.forward.buffer.size} {link.forward.buffer.unit}",
-                "loss": link.forward.loss,
+                "loss": link.forward.mean_loss(FULL_FRAME_BYTES, 0, int(plan.duration_s * 1e9)),
+                "notes": " · ".join(notes(link)),
             }
             for link in plan.network.links
         ],
@@ -208,12 +211,13 @@ def _topology(plan: Plan) -> dict[str, Any]:
 
 
 def bottleneck(plan: Plan) -> dict[str, Any] | None:
-    """Node, interface and rate of the queue that the experiment is about."""
+    """Node, interface and (mean) rate of the queue that the experiment is about."""
     place = plan.network.bottleneck
     if place is None:
         return None
     interface = next(i for i in address_plan(plan.network)[place.node].interfaces if i.peer == place.peer)
-    return {"node": place.node, "interface": interface.name, "rate_bps": interface.egress.rate_bps}
+    rate_bps = interface.egress.mean_rate_bps(0, int(plan.duration_s * 1e9))
+    return {"node": place.node, "interface": interface.name, "rate_bps": rate_bps}
 
 
 def _cpu_model() -> str:

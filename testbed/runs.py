@@ -14,9 +14,11 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from testbed.errors import Problem, SpecError
+from testbed.network import trace_digests
 from testbed.spec.base import Scalar
 from testbed.spec.load import Document, Loc, validate
 from testbed.spec.model import Experiment
@@ -57,6 +59,10 @@ class Run:
         build: key of the kernel build, or what else identifies the host's kernel
         """
         decisive = {key: value for key, value in self.spec().items() if key not in NOT_IN_HASH}
+        if not decisive["topology"]["links"]:
+            del decisive["topology"]["links"]
+        if digests := trace_digests(decisive["topology"], Path(self.document.file).parent):
+            decisive["traces"] = digests
         text = json.dumps([decisive, self.seed, host, build], sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         values = [re.sub(r"[^A-Za-z0-9.]+", "_", str(value))[:24] for value in self.params.values()]

@@ -14,9 +14,10 @@ if __name__ == "__main__":
     try:
         init.mount_all()
         topology = os.environ.get("WB_TOPOLOGY", "dumbbell")
-        command = ["/usr/bin/mn", "--custom", f"topologies/{topology}.py", "--topo", topology, "--switch", "lxbr"]
+        words = ",".join(filter(None, [topology, os.environ.get("WB_PARAMETERS")]))
+        command = ["/usr/bin/mn", "--custom", f"topologies/{topology}.py", "--topo", words, "--switch", "lxbr"]
         done = subprocess.run(
-            [*command, "--controller", "none", "--test", "pingall"],
+            [*command, "--controller", "none", "--test", os.environ.get("WB_TEST", "pingall")],
             cwd=init.SOURCE,
             stdin=subprocess.DEVNULL,
             text=True,

@@ -11,28 +11,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from testbed.quantities import buffer_size, delay_ns, rate_bps, ratio
-from topologies.model import Bottleneck, Buffer, Direction, Link, Network, Node
+from topologies.link_texts import LinkTexts
+from topologies.model import Bottleneck, Link, Network, Node
 from topologies.registry import expose
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """Texts with units as an experiment file has them.
+class Parameters(LinkTexts):
+    """Texts with units as an experiment file has them: the bottleneck, the same both ways.
 
-    rate, delay, buffer, loss: of the bottleneck, each way; the link between s1 and r1 has neither rate nor delay
+    The link between s1 and r1 has neither rate nor delay.
     """
 
-    rate: str = "50mbit"
     delay: str = "50ms"
-    buffer: str = "250p"
-    loss: str = "0%"
 
 
 def network(parameters: Parameters) -> Network:
     """The line as nodes and links."""
-    p = parameters
-    middle = Direction(rate_bps(p.rate), Buffer(*buffer_size(p.buffer)), delay_ns(p.delay), ratio(p.loss))
+    middle = parameters.direction()
     nodes = (Node("s1"), Node("r1", "router"), Node("d1"))
     return Network(nodes, (Link("s1", "r1"), Link("r1", "d1", middle, middle)), Bottleneck("r1", "d1"))
 

@@ -3,14 +3,14 @@
 
 Plain Mininet starts a shell per node and several `ip`, `ifconfig` and `tc` processes per interface. The classes
 here keep its API (`Topo`, `Node.cmd`, `Node.popen`, `net['h1']`, `mn --custom`) and change when processes start:
-a node begins as a sleeping process that holds its namespaces and gets its shell when somebody talks to it, and
-links, addresses and queues are written as batches, one `ip` and one `tc` process per node.
+a node begins as namespaces that a thread of one process holds and gets its shell when somebody talks to it; links, addresses
+and routes are written by rtnetlink, queues by one `tc` process per node that has any.
 """
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from mininet.link import Intf
@@ -19,8 +19,11 @@ from mininet.node import Node as MininetNode
 from mininet.topo import Topo
 
 from testbed.agent.namespaces import disable_offloads, entered, write_sysctls
+from topologies.holders import Holders
 from topologies.model import Direction, Network, NodePlan, address_plan
-from topologies.tc import egress_lines, wire_lines
+from topologies.qdisc_netlink import OwnQdisc, create
+from topologies.rtnetlink import Batch, End, Request, address, neighbour, route, up, veth
+from topologies.tc import Place, egress, wire
 
 
 class BuildError(Exception):
@@ -37,29 +40,50 @@ def batch(tool: str, lines: Iterable[str]) -> None:
         raise BuildError(f"{tool} -batch failed: {done.stderr.strip()}\n{text}")
 
 
+def send(requests: Iterable[Request]) -> None:
+    """Send requests in the current network namespace."""
+    try:
+        Batch(list(requests)).send()
+    except OSError as error:
+        raise BuildError(str(error.strerror)) from error
+
+
+def configure_queues(places: Iterable[Place]) -> list[OwnQdisc]:
+    """Make queueing disciplines in the current network namespace; returns those of them that are the project's own."""
+    all_places = list(places)
+    own = [qdisc for place in all_places for qdisc in place.own]
+    for qdisc in own:
+        try:
+            create(qdisc)
+        except OSError as error:
+            raise BuildError(str(error.strerror)) from error
+    batch("tc", (line for place in all_places for line in place.lines))
+    return own
+
+
 class WarpNode(MininetNode):  # type: ignore[misc]
     """A Mininet node that starts its shell only when one is needed."""
 
-    holder: subprocess.Popen[bytes] | None = None
+    holders: ClassVar[Holders] = Holders()
+    held: int | None = None
+    own_qdiscs: Sequence[OwnQdisc] = ()
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """Start a process that holds the node's namespaces; the shell itself waits for `_shell`."""
+        """Get namespaces from the process that holds those of all nodes; the shell itself waits for `_shell`."""
         if not self.inNamespace or mnopts is not None:
             super().startShell(mnopts)
             return
-        self.holder = subprocess.Popen(
-            ["mnexec", "-cdnp", "sleep", "infinity"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
-        )
-        assert self.holder.stdout is not None
-        self.holder.stdout.readline()  # mnexec prints its pid once the namespaces exist
-        self.pid = self.holder.pid
+        try:
+            self.held = self.pid = WarpNode.holders.hold()
+        except OSError as error:
+            raise BuildError(str(error)) from error
 
     def _shell(self) -> None:
-        if self.shell is None and self.holder is not None:
+        if self.shell is None and self.held is not None:
             self.inNamespace = False
-            super().startShell(f"-cda{self.holder.pid}")
+            super().startShell(f"-cda{self.held}")
             self.inNamespace = True
-            self.pid = self.holder.pid
+            self.pid = self.held
 
     def sendCmd(self, *args: Any, **kwargs: Any) -> None:
         self._shell()
@@ -70,13 +94,12 @@ class WarpNode(MininetNode):  # type: ignore[misc]
         return super().cmd(*args, **kwargs)
 
     def terminate(self) -> None:
-        """End the shell, if there is one, and the process that holds the namespaces."""
+        """End the shell, if there is one, and let the namespaces go."""
         if self.shell is not None:
             super().terminate()
-        if self.holder is not None:
-            self.holder.kill()
-            self.holder.wait()
-            self.holder = None
+        if self.held is not None:
+            WarpNode.holders.release(self.held)
+            self.held = None
 
     def config(self, plan: NodePlan | None = None, **params: Any) -> dict[str, Any]:
         """Addresses, routes, queues, sysctls of the plan; called by Mininet once all links are there."""
@@ -89,9 +112,9 @@ class WarpNode(MininetNode):  # type: ignore[misc]
             known.ip, known.prefixLen, known.mac = interface.address, interface.prefix_length, interface.mac
         with entered(self.pid):
             write_sysctls({"net.ipv4.ip_forward": "1" if plan.node.kind == "router" else "0"})
-            batch("ip", ip_lines(plan))
+            send(node_requests(plan))
             disable_offloads([interface.name for interface in plan.interfaces])
-            batch("tc", (line for i in plan.interfaces for line in egress_lines(i.name, i.egress)))
+            self.own_qdiscs = configure_queues([egress(i.name, i.egress) for i in plan.interfaces])
         return {}
 
 
@@ -142,36 +165,35 @@ class WireLink(MininetLink):  # type: ignore[misc]
             return
         if cls.wires is None:
             cls.wires = WarpNode("wires")
-        ip, tc, names = [], [], []
+        requests: list[Request] = []
+        places: list[Place] = []
+        names: list[str] = []
         for number, name1, pid1, name2, pid2, mac1, mac2, forward, backward in todo:
+            one, other = End(name1, pid1, mac1), End(name2, pid2, mac2)
             if not (forward.has_wire or backward.has_wire):
-                ip.append(
-                    f"link add name {name1} address {mac1} netns {pid1} "
-                    f"type veth peer name {name2} address {mac2} netns {pid2}"
-                )
+                requests.append(veth(one, other))
                 continue
             a, b = f"w{number}a", f"w{number}b"
             names += [a, b]
-            ip.append(f"link add name {a} type veth peer name {name1} address {mac1} netns {pid1}")
-            ip.append(f"link add name {b} type veth peer name {name2} address {mac2} netns {pid2}")
-            ip += [f"link set {wire} up" for wire in (a, b)]
-            tc += wire_lines(a, b, forward) + wire_lines(b, a, backward)
+            requests += [veth(End(a), one), veth(End(b), other)]
+            places += [wire(a, b, forward), wire(b, a, backward)]
         with entered(cls.wires.pid):
             write_sysctls({"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"})
-            batch("ip", ip)
+            send(requests)
+            send([up(name) for name in names])
             disable_offloads(names)
-            batch("tc", tc)
+            cls.wires.own_qdiscs = [*cls.wires.own_qdiscs, *configure_queues(places)]
 
 
-def ip_lines(plan: NodePlan) -> list[str]:
-    """ip lines for a node's addresses, neighbours and routes."""
-    lines = ["link set lo up"]
+def node_requests(plan: NodePlan) -> list[Request]:
+    """A node's addresses, neighbours and routes, for its own namespace."""
+    requests = [up("lo")]
     for i in plan.interfaces:
-        lines.append(f"addr add {i.address}/{i.prefix_length} dev {i.name}")
-        lines.append(f"link set {i.name} up")
-        lines.append(f"neigh replace {i.peer_address} lladdr {i.peer_mac} dev {i.name} nud permanent")
-    lines += [f"route add {r.destination} via {r.via} dev {r.interface}" for r in plan.routes]
-    return lines
+        requests.append(address(i.name, i.address, i.prefix_length))
+        requests.append(up(i.name))
+        requests.append(neighbour(i.name, i.peer_address, i.peer_mac))
+    requests += [route(r.interface, r.destination, r.via) for r in plan.routes]
+    return requests
 
 
 class NetworkTopo(Topo):  # type: ignore[misc]

@@ -17,7 +17,23 @@ from typing import Any
 import topologies
 from topologies.model import Network
 
-NOT_TOPOLOGIES = {"model", "registry", "mininet_build", "tc"}
+NOT_TOPOLOGIES = {
+    "aggregate",
+    "describe",
+    "holders",
+    "impairments",
+    "link_texts",
+    "mininet_build",
+    "model",
+    "qdisc_netlink",
+    "registry",
+    "rtnetlink",
+    "tc",
+    "traces",
+}
+
+
+_KINDS = {"int": (int, "a whole number"), "str": (str, "a text with a unit, such as 48ms, 50mbit or 250p,")}
 
 
 def names() -> list[str]:
@@ -45,6 +61,11 @@ def build(name: str, params: dict[str, Any]) -> Network:
     Raises KeyError for an unknown topology, TypeError for unknown parameters, ValueError for bad values.
     """
     module = load(name)
+    kinds = {field.name: str(field.type) for field in dataclasses.fields(module.Parameters)}
+    for key, value in params.items():
+        wanted = kinds.get(key, "")
+        if wanted in _KINDS and not isinstance(value, _KINDS[wanted][0]):
+            raise ValueError(f"{key}: {value!r}: {_KINDS[wanted][1]} is needed")
     network: Network = module.network(module.Parameters(**params))
     return network
 

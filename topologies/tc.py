@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a direction of a link becomes queueing disciplines: lines for `tc -batch`, and the limits they carry."""
+"""How a direction of a link becomes queueing disciplines: lines for `tc -batch`, own ones, and the limits they carry."""
 
 from __future__ import annotations
 
-from topologies.model import FRAME_HEADER_BYTES, Direction
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from topologies.impairments import FourState, GilbertElliott, Queue, Steps
+from topologies.model import FRAME_HEADER_BYTES, Buffer, Direction
+from topologies.qdisc_netlink import OwnQdisc, rate_qdisc, wire_qdisc
 
 MTU_BYTES = 1500
+FULL_FRAME_BYTES = MTU_BYTES + FRAME_HEADER_BYTES
 NETEM_MARGIN = 2
 """netem's limit counts the packets in flight; this many times rate × delay never drops."""
 NETEM_MIN_LIMIT = 1000
@@ -13,44 +20,213 @@ UNLIMITED_PPS = 2_000_000
 """Packets per second that bound a wire without a rate (24 Gbit/s of full frames)."""
 NIC_QUEUE_BYTES = 1 << 30
 """Queue of a direction that has a rate but no buffer of its own: large enough never to drop."""
+ORDERING_RATE = "1000gbit"
+"""netem keeps packets in order only where it has a rate; this one adds 12 ns to a full frame."""
+LARGE_PACKETS = 10_000_000
+RED_BITS = 32
+"""The kernel's RED refuses thresholds with too many bits for its fixed-point average (red_check_params)."""
 
 
-def wire_lines(source: str, target: str, direction: Direction) -> list[str]:
-    """tc lines that carry what arrives at `source` to `target`, with the direction's delay and loss there."""
+@dataclass(frozen=True)
+class Place:
+    """What is configured at one interface: own qdiscs first, then lines for tc."""
+
+    own: tuple[OwnQdisc, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+def wire(source: str, target: str, direction: Direction) -> Place:
+    """What carries that which arrives at `source` to `target`, with the direction's delay and loss there."""
     lines = [
         f"qdisc add dev {source} ingress",
         f"filter add dev {source} ingress matchall action mirred egress redirect dev {target}",
     ]
-    if direction.has_wire or direction.rate_bps:
-        netem = f"qdisc add dev {target} root netem limit {netem_limit(direction)}"
-        if direction.delay_ns:
-            netem += f" delay {direction.delay_ns / 1000:.3f}us"
-        if direction.loss:
-            netem += f" loss random {direction.loss * 100:.10f}%"
-        if direction.rate_bps:
-            netem += f" rate {direction.rate_bps}bit"
-        lines.append(netem)
-    return lines
+    own = []
+    parent = "root"
+    if direction.needs_own_wire:
+        limit = netem_limit(direction)
+        delay = _without_jitter(direction)
+        own.append(wire_qdisc(target, limit, delay, direction.varying_loss, direction.bit_errors))
+        parent = "parent 1:1 handle 10:"
+    netem = netem_words(direction)
+    if netem:
+        lines.append(f"qdisc add dev {target} {parent} netem limit {netem_limit(direction)} {netem}")
+    return Place(tuple(own), tuple(lines))
+
+
+def _without_jitter(direction: Direction) -> Steps | None:
+    """A changing delay less what netem adds so that its jitter stays positive."""
+    if direction.varying_delay is None or direction.jitter is None:
+        return direction.varying_delay
+    return replace(
+        direction.varying_delay,
+        values=tuple(value + direction.jitter.reach_ns[0] for value in direction.varying_delay.values),
+    )
+
+
+def netem_words(direction: Direction) -> str:
+    """The direction's constant delay, jitter, loss and rate as netem has them; empty where there is nothing of it."""
+    words = []
+    delay_ns = direction.delay_ns if direction.varying_delay is None else 0
+    jitter = direction.jitter
+    if jitter is not None and direction.varying_delay is not None:
+        delay_ns = -jitter.reach_ns[0]
+    if delay_ns or jitter is not None:
+        words.append(f"delay {delay_ns / 1000:.3f}us")
+    if jitter is not None:
+        words.append(f"{jitter.spread_ns / 1000:.3f}us")
+        if jitter.distribution != "uniform":
+            words.append(f"distribution {jitter.distribution}")
+    if direction.loss:
+        words.append(f"loss random {_percent(direction.loss)}")
+    if direction.burst_loss is not None:
+        words.append(_burst_words(direction.burst_loss))
+    if direction.duplicate:
+        words.append(f"duplicate {_percent(direction.duplicate)}")
+    if direction.corrupt:
+        words.append(f"corrupt {_percent(direction.corrupt)}")
+    if direction.reorder:
+        words.append(f"reorder {_percent(direction.reorder)}")
+    if direction.rate_bps is not None and not paced_by_own(direction):
+        words.append(f"rate {direction.rate_bps}bit")
+    elif jitter is not None and jitter.keeps_order:
+        words.append(f"rate {ORDERING_RATE}")
+    return " ".join(words)
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.10f}%"
+
+
+def _burst_words(model: GilbertElliott | FourState) -> str:
+    if isinstance(model, GilbertElliott):
+        shares = (model.p, model.r, 1 - model.h, 1 - model.k)
+        return "loss gemodel " + " ".join(map(_percent, shares))
+    return "loss state " + " ".join(map(_percent, (model.p13, model.p31, model.p32, model.p23, model.p14)))
 
 
 def netem_limit(direction: Direction) -> int:
-    """Packets that netem must be able to hold: those in flight, were all of them 64 bytes long, with a margin."""
+    """Packets that the wire must be able to hold: those in flight, were all of them 64 bytes long, with a margin."""
     pps = UNLIMITED_PPS if direction.rate_bps is None else direction.rate_bps / (64 * 8)
-    return max(NETEM_MIN_LIMIT, int(NETEM_MARGIN * pps * direction.delay_ns / 1e9))
+    longest_ns = direction.delay_ns + (direction.jitter.reach_ns[1] if direction.jitter else 0)
+    return max(NETEM_MIN_LIMIT, int(NETEM_MARGIN * pps * longest_ns / 1e9))
 
 
-def egress_lines(interface: str, direction: Direction) -> list[str]:
-    """tc lines for the paced buffer on an interface; none where the direction has no rate.
+def paced_by_own(direction: Direction) -> bool:
+    """Whether warp_rate paces the link: its rate changes, or the wire's netem must not keep the order."""
+    if direction.rate_bps is None:
+        return False
+    return direction.varying_rate is not None or (direction.jitter is not None and not direction.jitter.keeps_order)
+
+
+def own_modules(directions: Iterable[Direction]) -> list[str]:
+    """The project's kernel modules that links need."""
+    all_directions = list(directions)
+    needs = {
+        "warp_rate": any(paced_by_own(direction) for direction in all_directions),
+        "warp_wire": any(direction.needs_own_wire for direction in all_directions),
+    }
+    return [name for name, needed in needs.items() if needed]
+
+
+def egress(interface: str, direction: Direction) -> Place:
+    """The paced buffer on an interface; nothing where the direction has no rate.
 
     The bucket holds two full frames: with one, a timer that fires late loses tokens and with them rate.
     """
     if direction.rate_bps is None:
-        return []
-    burst = 2 * (MTU_BYTES + FRAME_HEADER_BYTES)
-    lines = [
-        f"qdisc add dev {interface} root handle 1: tbf rate {direction.rate_bps}bit burst {burst} limit {NIC_QUEUE_BYTES}"
+        return Place()
+    own: tuple[OwnQdisc, ...] = ()
+    lines = []
+    if paced_by_own(direction):
+        own = (rate_qdisc(interface, direction.varying_rate or Steps((0,), (direction.rate_bps,))),)
+    else:
+        burst = 2 * FULL_FRAME_BYTES
+        lines.append(
+            f"qdisc add dev {interface} root handle 1: "
+            f"tbf rate {direction.rate_bps}bit burst {burst} limit {NIC_QUEUE_BYTES}"
+        )
+    buffer = direction.buffer or (Buffer(NIC_QUEUE_BYTES, "bytes") if own else None)
+    if direction.queue.kind != "droptail":
+        lines += _managed_lines(interface, direction.queue, direction.buffer, direction.rate_bps)
+    elif buffer is not None:
+        lines.append(f"qdisc add dev {interface} parent 1:1 handle 10: {_fifo(buffer)}")
+    return Place(own, tuple(lines))
+
+
+def _fifo(buffer: Buffer) -> str:
+    return f"{'pfifo' if buffer.unit == 'packets' else 'bfifo'} limit {buffer.size}"
+
+
+def _managed_lines(interface: str, queue: Queue, buffer: Buffer | None, rate_bps: int) -> list[str]:
+    """A managed queue as the shaper's child, each with the exact buffer and without marks unless they are asked for."""
+    head = f"qdisc add dev {interface} parent 1:1 handle 10: {queue.kind}"
+    ecn = "ecn" if queue.ecn else "noecn"
+    times = f"{_time('target', queue.target_ns)}{_time('interval', queue.interval_ns)}"
+    packets = buffer.size if buffer is not None else LARGE_PACKETS
+    if queue.kind == "red":
+        inner = _fifo(buffer or Buffer(NIC_QUEUE_BYTES, "bytes"))
+        return [f"{head} {_red_words(queue, rate_bps)}", f"qdisc add dev {interface} parent 10:1 handle 20: {inner}"]
+    if queue.kind == "codel":
+        return [f"{head} limit {packets}{times} {ecn}"]
+    if queue.kind == "fq_codel":
+        # its own bound on memory would drop before the buffer is full
+        return [f"{head} limit {packets} memory_limit {NIC_QUEUE_BYTES}{times} {ecn}"]
+    if queue.kind == "pie":
+        return [f"{head} limit {packets}{times.replace('interval', 'tupdate')} {ecn}"]
+    memory = f" memlimit {buffer.size}" if buffer is not None else ""
+    rtt = _time("rtt", queue.interval_ns)
+    return [f"{head} unlimited besteffort{rtt}{memory}"]
+
+
+def _time(word: str, ns: int | None) -> str:
+    return "" if ns is None else f" {word} {max(1, round(ns / 1000))}us"
+
+
+def _red_words(queue: Queue, rate_bps: int) -> str:
+    assert queue.min_bytes is not None and queue.max_bytes is not None
+    assert queue.packet_bytes is not None and queue.probability is not None
+    words = [
+        f"limit {NIC_QUEUE_BYTES} min {queue.min_bytes} max {queue.max_bytes} avpkt {queue.packet_bytes}",
+        f"burst {red_burst(queue)} probability {queue.probability:.6f} bandwidth {rate_bps}bit",
     ]
-    if direction.buffer is not None:
-        kind = "pfifo" if direction.buffer.unit == "packets" else "bfifo"
-        lines.append(f"qdisc add dev {interface} parent 1:1 handle 10: {kind} limit {direction.buffer.size}")
-    return lines
+    words += ["adaptive"] * queue.adaptive + ["ecn"] * queue.ecn
+    return " ".join(words)
+
+
+def red_weight_log(queue: Queue) -> int:
+    """The kernel's RED weighs with a power of two: the nearest n of 2^-n."""
+    assert queue.weight is not None
+    return max(1, round(-math.log2(queue.weight)))
+
+
+def red_burst(queue: Queue) -> int:
+    """The `burst` from which tc computes the wanted weight: it takes the first power of two that lets so many packets in
+    before the average reaches the lower threshold.
+
+    Raises ValueError where there is none.
+    """
+    assert queue.min_bytes is not None and queue.packet_bytes is not None
+    wanted = red_weight_log(queue)
+    least = queue.min_bytes / queue.packet_bytes
+    low, high = max(1, math.ceil(least)), 1 << 24
+    while low < high:  # tc's weight grows with the burst
+        middle = (low + high) // 2
+        if _weight_log_of(middle, least) >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    if _weight_log_of(low, least) != wanted:
+        raise ValueError(
+            f"tc cannot set a weight of 2^-{wanted} with min={queue.min_bytes} bytes; write another weight"
+        )
+    return low
+
+
+def _weight_log_of(burst: int, least: float) -> int:
+    need = burst + 1 - least
+    for log in range(1, 32):
+        weight = 2.0**-log
+        if need <= (1 - (1 - weight) ** burst) / weight:
+            return log
+    return 32

@@ -14,9 +14,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from analysis.report import topology_large
 from testbed.quantities import format_rate, format_time
 
-MOST_NODES = 60  # more than this is a table, not a drawing
+MOST_NODES = 60  # more than this are drawn as dots
 STACK_FROM = 4  # this many equal hosts on one router are drawn as one
 COLUMN_PX, ROW_PX, NODE_W, NODE_H = 190, 66, 84, 34
 
@@ -32,10 +33,12 @@ class Link:
     delay: str
     buffer: str
     loss: str
+    notes: str = ""
 
     @property
     def label(self) -> str:
-        return " · ".join(part for part in (self.rate, self.delay, f"loss {self.loss}" if self.loss else "") if part)
+        loss = f"loss {self.loss}" if self.loss else ""
+        return " · ".join(part for part in (self.rate, self.delay, loss, self.notes) if part)
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,8 @@ def _parse_link(row: Mapping[str, Any]) -> Link:
         rate=format_rate(rate_bps) if rate_bps else "",
         delay=format_time(delay_s * 1e9) if delay_s else "",
         buffer="" if row.get("buffer") is None else str(row["buffer"]),
-        loss=f"{loss * 100:g} %" if loss else "",
+        loss=f"{loss * 100:.3g} %" if loss else "",
+        notes=str(row.get("notes") or ""),
     )
 
 
@@ -85,7 +89,10 @@ def merge(networks: Sequence[Network]) -> Network:
     links = []
     for same in zip(*(network.links for network in networks), strict=True):
         rates = [link.rate_bps for link in same if link.rate_bps]
-        texts = {name: _values([getattr(link, name) for link in same]) for name in ("rate", "delay", "buffer", "loss")}
+        texts = {
+            name: _values([getattr(link, name) for link in same])
+            for name in ("rate", "delay", "buffer", "loss", "notes")
+        }
         links.append(Link(same[0].a, same[0].b, min(rates, default=None), **texts))
     return Network(networks[0].kinds, tuple(links))
 
@@ -102,11 +109,15 @@ def _values(texts: Sequence[str]) -> str:
 
 
 def draw(network: Network, senders: Sequence[str]) -> Markup | None:
-    """The SVG, None for a network too large to read."""
+    """The SVG, None for a network that is not one."""
     stacks = _stacks(network, senders)
     shown = [name for name in network.kinds if stacks.get(name, [name])[0] == name]
     if len(shown) > MOST_NODES:
-        return None
+        around = network.neighbours()
+        if any(not peers for peers in around.values()):
+            return None
+        pairs = [(link.a, link.b) for link in network.links]
+        return topology_large.draw(network.kinds, around, pairs, [name for name in senders if name in network.kinds])
     places = _places(network, shown, senders)
     longest = max((len(text) for link in network.links for text in (link.label, f"buffer {link.buffer}")), default=0)
     column_px = max(COLUMN_PX, NODE_W + 7 * longest)

@@ -155,6 +155,9 @@ def _rate_and_buffer(hop: Hop, row: dict[str, Any], mode: str) -> None:
     if direction.rate_bps is None:
         row["not"].update(rate="the link has none", buffer="the link has none", burst="the link has none")
         return
+    if reason := _untimed(direction):
+        row["not"].update(rate=reason, buffer=reason, burst=reason)
+        return
     if direction.buffer is None:
         row["not"]["buffer"] = "the queue has no limit"
         capacity = EXTRA_PACKETS
@@ -177,6 +180,17 @@ def _rate_and_buffer(hop: Hop, row: dict[str, Any], mode: str) -> None:
     _burst(hop, row, capacity)
 
 
+def _untimed(direction: Direction) -> str:
+    """Why a burst says nothing about a link's rate and buffer; empty where it does."""
+    if direction.varying_rate is not None:
+        return "it changes; the run's own queue is held against its schedule"
+    if direction.queue.kind != "droptail":
+        return f"{direction.queue.kind} drops by itself before the buffer is full"
+    if direction.jitter is not None or direction.reorder or direction.duplicate:
+        return "packets do not arrive as they left; the run's own queue is held against it"
+    return ""
+
+
 def _burst(hop: Hop, row: dict[str, Any], capacity: int) -> None:
     """In virtual time: packets without any time between them. Those that the bucket lets through and those that the buffer
     holds are the ones that arrive, one after the other at the rate."""
@@ -188,19 +202,29 @@ def _burst(hop: Hop, row: dict[str, Any], capacity: int) -> None:
     if "buffer" not in row["not"]:
         row["buffer_packets"], row["buffer_bytes"] = packets, size
     row["burst_packets"] = (numbers[-1] - first + 1 if numbers else 0) - packets
-    if len(numbers) > 1 and numbers[-1] > numbers[0]:
-        time_ns = arrived[numbers[-1]] - arrived[numbers[0]]
-        row["rate_bps"] = (numbers[-1] - numbers[0]) * FULL_FRAME_BYTES * 8e9 / time_ns if time_ns else math.inf
-        row["rate_packets"] = numbers[-1] - numbers[0]
+    timed = _after_first_loss(numbers)
+    if len(timed) > 1:
+        time_ns = arrived[timed[-1]] - arrived[timed[0]]
+        row["rate_bps"] = (timed[-1] - timed[0]) * FULL_FRAME_BYTES * 8e9 / time_ns if time_ns else math.inf
+        row["rate_packets"] = timed[-1] - timed[0]
     else:
-        row["not"]["rate"] = "too few packets fit to time them"
+        row["not"]["rate"] = "too few packets arrived to time them"
+
+
+def _after_first_loss(numbers: list[int]) -> list[int]:
+    """The packets that a rate is read from. One that is lost takes no time on the wire: those behind it catch up with what
+    the bucket let through at once, and from then on they come at the rate."""
+    for index in range(1, len(numbers)):
+        if numbers[index] != numbers[index - 1] + 1:
+            return numbers[index:]
+    return numbers
 
 
 def _overload(hop: Hop, row: dict[str, Any]) -> None:
     """In real time: more than the link can take, for long enough that single timers do not matter."""
     direction = hop.ends.direction
     assert direction.rate_bps is not None
-    if direction.loss:
+    if direction.loses:
         row["not"]["rate"] = "with loss on the wire it is read from the run's queue"
         return
     _, _, dropped = hop.held()
@@ -246,6 +270,12 @@ def _in_flight(hop: Hop, row: dict[str, Any], mode: str) -> None:
     if direction.rate_bps is None or not direction.delay_ns:
         row["not"]["in_flight"] = "the link has no rate" if direction.rate_bps is None else "the link has no delay"
         return
+    if direction.varying_rate is not None or direction.varying_loss is not None:
+        row["not"]["in_flight"] = "its rate or loss changes"
+        return
+    if direction.queue.kind != "droptail":
+        row["not"]["in_flight"] = f"{direction.queue.kind} may drop some of them"
+        return
     count = math.ceil(1.25 * direction.delay_ns / direction.serialisation_ns(FULL_FRAME_BYTES)) + 4
     if count > MOST_PACKETS[mode]:
         row["not"]["in_flight"] = f"{count} packets are too many before a run; ./warpbed calibrate sends them"
@@ -259,7 +289,8 @@ def _in_flight(hop: Hop, row: dict[str, Any], mode: str) -> None:
 def _loss(hop: Hop, row: dict[str, Any], mode: str) -> None:
     """Packets that the wire loses, of those that the queue has let through."""
     direction = hop.ends.direction
-    if not direction.loss:
+    share = direction.mean_loss(SMALL_FRAME_BYTES)
+    if not share or direction.varying_loss is not None:
         return
     count = LOSS_PACKETS[mode]
     _pause(direction)

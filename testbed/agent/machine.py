@@ -15,11 +15,12 @@ from pathlib import Path
 
 from testbed.agent.errors import RunError
 from testbed.agent.namespaces import disable_offloads, entered, write_sysctls
-from testbed.agent.network import WIRES, apply_settings, echo_rtt_ns
+from testbed.agent.network import WIRES, apply_settings, echo_rtt_ns, start_schedules
 from testbed.agent.plan import Cabling, HostSettings, Plan
-from topologies.mininet_build import BuildError, batch, ip_lines
+from topologies.mininet_build import BuildError, batch, configure_queues, node_requests, send
 from topologies.model import Interface, NodePlan, address_plan
-from topologies.tc import egress_lines, wire_lines
+from topologies.qdisc_netlink import OwnQdisc
+from topologies.tc import Place, egress, wire
 
 SYS_NET = Path("/sys/class/net")
 
@@ -31,6 +32,7 @@ class MachineNetwork:
         self.plans: dict[str, NodePlan] = address_plan(plan.network)
         self._plan, self._cabling = plan, cabling
         self._holders: dict[str, subprocess.Popen[bytes]] = {}
+        self._own_qdiscs: dict[str, list[OwnQdisc]] = {}
         node = self.plans[cabling.node]
         try:
             self._hold(cabling.node)
@@ -40,9 +42,9 @@ class MachineNetwork:
                 self._connect(interface)
             with entered(self.pid(cabling.node)):
                 write_sysctls({"net.ipv4.ip_forward": "1" if node.node.kind == "router" else "0"})
-                batch("ip", ip_lines(node))
+                send(node_requests(node))
                 disable_offloads([interface.name for interface in node.interfaces])
-                batch("tc", (line for i in node.interfaces for line in egress_lines(i.name, i.egress)))
+                self._keep(cabling.node, [egress(i.name, i.egress) for i in node.interfaces])
                 apply_settings(node, plan.hosts.get(cabling.node, HostSettings()))
         except BuildError as error:
             self.stop()
@@ -70,6 +72,14 @@ class MachineNetwork:
         for process in self._holders.values():
             process.kill()
             process.wait()
+
+    def start_schedules(self, start_ns: int) -> list[dict[str, str]]:
+        places = [(name, self.pid(name), qdiscs) for name, qdiscs in self._own_qdiscs.items()]
+        return start_schedules(places, start_ns)
+
+    def _keep(self, name: str, places: list[Place]) -> None:
+        """Make queueing disciplines in the current namespace, and remember those that a schedule may need."""
+        self._own_qdiscs.setdefault(name, []).extend(configure_queues(places))
 
     def _hold(self, name: str) -> None:
         """Start the process that holds a namespace; mnexec prints its pid once that exists."""
@@ -109,7 +119,7 @@ class MachineNetwork:
                 ],
             )
             disable_offloads([near, far])
-            batch("tc", wire_lines(near, far, there) + wire_lines(far, near, back))
+            self._keep(WIRES, [wire(near, far, there), wire(far, near, back)])
 
     def _nic(self, interface: Interface) -> str:
         """The machine's own interface for one of the plan, found by its name or by its MAC address."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.agent import environment, queues, sockets
-from testbed.agent.calibrate import calibrate
+from testbed.agent.calibrate import calibrate, crossed
 from testbed.agent.capture import TcpdumpCapture
 from testbed.agent.errors import RunError
 from testbed.agent.fileflow import FileFlow
@@ -31,6 +31,8 @@ from testbed.agent.traffic.process import TrafficProcess
 FLOW_APPS = ("iperf3", "file")
 """Programs of flows; all others are kinds of traffic."""
 PROBE_DRAIN_S = 0.1
+SMALL_NODES = 60
+"""Each sample asks the kernel about every router that is sampled."""
 TRAFFIC_END_S = 10.0
 """What a traffic process gets to write its result, at least."""
 TICK_S = 1.0
@@ -97,6 +99,7 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         start_ns = round(start_s * 1e9)
         facts["start_realtime_ns"] = time.clock_gettime_ns(time.CLOCK_REALTIME) + start_ns - time.monotonic_ns()
         facts["start_monotonic_ns"] = start_ns
+        facts["schedules"] = network.start_schedules(start_ns)
         run.go(start_s, report)
         if run.monitor is not None:
             facts["realtime"] = run.monitor.stop()
@@ -157,6 +160,15 @@ def _flow(flow: FlowPlan, network: AnyNetwork, out_dir: Path) -> Iperf3Flow:
     return Iperf3Flow(flow, source, destination, address, out_dir)
 
 
+def sampled_routers(plan: Plan) -> set[str]:
+    """Routers whose queues are sampled: all of a small network, in a large one those that traffic crosses."""
+    routers = {node.name for node in plan.network.nodes if node.kind == "router"}
+    if len(plan.network.nodes) <= SMALL_NODES:
+        return routers
+    links = [plan.network.links[number] for number in crossed(plan)]
+    return routers & {end for link in links for end in (link.a, link.b)}
+
+
 class _Run:
     """The processes and samplers of one run."""
 
@@ -212,8 +224,9 @@ class _Run:
             self._samplers.append((sampler, plan.sockets_interval_s))
         if plan.queues_interval_s is not None:
             sampler = queues.sampler(open(self._out_dir / "queues.bin", "wb", buffering=1 << 20))
+            sampled = sampled_routers(plan)
             for node in plan.network.nodes:
-                if node.kind == "router" and network.owns(node.name):
+                if node.name in sampled and network.owns(node.name):
                     with entered(network.pid(node.name)):
                         sampler.add(index[node.name])
             self._samplers.append((sampler, plan.queues_interval_s))

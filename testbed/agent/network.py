@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import time
+from collections.abc import Iterable, Sequence
 
 from mininet.net import Mininet
 
@@ -14,8 +15,10 @@ from testbed.agent.errors import RunError
 from testbed.agent.kernel_log import KernelLog
 from testbed.agent.namespaces import entered, write_sysctls
 from testbed.agent.plan import PROBE_BYTES, HostSettings, Plan
-from topologies.mininet_build import BuildError, NetworkTopo, WireLink, batch
+from topologies.mininet_build import BuildError, NetworkTopo, WireLink, send
 from topologies.model import Network, NodePlan, address_plan
+from topologies.qdisc_netlink import OwnQdisc, anchor
+from topologies.rtnetlink import RTAX_ADVMSS, RTAX_QUICKACK, route
 
 WIRES = "wires"
 """Name under which the namespace of the wires is reported."""
@@ -58,6 +61,11 @@ class BuiltNetwork:
         """Name of a node's interface towards a neighbour."""
         return next(i.name for i in self.plans[node].interfaces if i.peer == peer)
 
+    def start_schedules(self, start_ns: int) -> list[dict[str, str]]:
+        """Let everything that changes with time count from a time of CLOCK_MONOTONIC; returns what that is."""
+        holders = [*self.net.hosts, *([WireLink.wires] if WireLink.wires is not None else [])]
+        return start_schedules([(node.name, int(node.pid), node.own_qdiscs) for node in holders], start_ns)
+
     def idle_rtt_ns(self, source: str, destination: str) -> int:
         """Round-trip time of one ICMP echo through the empty network, ns."""
         return echo_rtt_ns(self.pid(source), self.plans[destination].address)
@@ -66,16 +74,30 @@ class BuiltNetwork:
         self.net.stop()
 
 
+def start_schedules(places: Iterable[tuple[str, int, Sequence[OwnQdisc]]], start_ns: int) -> list[dict[str, str]]:
+    """Tell queueing disciplines, given by node and by who holds its namespace, when the run starts (CLOCK_MONOTONIC)."""
+    started = []
+    for node, pid, qdiscs in places:
+        scheduled = [qdisc for qdisc in qdiscs if qdisc.is_scheduled]
+        if scheduled:
+            with entered(pid):
+                for qdisc in scheduled:
+                    anchor(qdisc, start_ns)
+                    started.append({"node": node, "interface": qdisc.interface, "kind": qdisc.kind})
+    return started
+
+
 def apply_settings(plan: NodePlan, settings: HostSettings) -> None:
     """Set a node's sysctls and route options, in its namespace."""
     try:
         write_sysctls(settings.sysctls)
     except OSError as error:
         raise RunError("sysctl", plan.node.name, str(error.strerror)) from error
-    options = " quickack 1" if settings.ack == "every" else ""
-    options += "" if settings.mss is None else f" advmss {settings.mss}"
-    if options:
-        batch("ip", [f"route replace {r.destination} via {r.via} dev {r.interface}{options}" for r in plan.routes])
+    metrics = {RTAX_QUICKACK: 1} if settings.ack == "every" else {}
+    if settings.mss is not None:
+        metrics[RTAX_ADVMSS] = settings.mss
+    if metrics:
+        send([route(r.interface, r.destination, r.via, metrics) for r in plan.routes])
 
 
 def echo_rtt_ns(pid: int, address: str, timeout_s: float = 10.0, attempts: int = 20) -> int:

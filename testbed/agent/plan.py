@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from topologies.model import Bottleneck, Buffer, Direction, Link, Network, Node
+from topologies.model import Bottleneck, Link, Network, Node, direction_from
 
 PLAN_FORMAT = 1
 FIRST_PORT = 5201
@@ -155,12 +155,8 @@ def from_json(text: str) -> Plan:
 
 def _network(data: Mapping[str, Any]) -> Network:
     links = tuple(
-        Link(link["a"], link["b"], _direction(link["forward"]), _direction(link["backward"])) for link in data["links"]
+        Link(link["a"], link["b"], direction_from(link["forward"]), direction_from(link["backward"]), link["area"])
+        for link in data["links"]
     )
     bottleneck = None if data["bottleneck"] is None else Bottleneck(**data["bottleneck"])
     return Network(tuple(Node(**node) for node in data["nodes"]), links, bottleneck)
-
-
-def _direction(data: Mapping[str, Any]) -> Direction:
-    buffer = None if data["buffer"] is None else Buffer(**data["buffer"])
-    return Direction(data["rate_bps"], buffer, data["delay_ns"], data["loss"])

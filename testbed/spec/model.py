@@ -31,10 +31,14 @@ HostKind = Literal["virtual", "local", "vm", "cabled", "lab"]
 
 
 class Topology(Model):
-    """A topology by name, with its parameters (texts with units)."""
+    """A topology by name, with its parameters (texts with units), and what is different on single links.
+
+    links: `a-b` for both directions of a link, `a>b` for one; the words are those of docs/links.md
+    """
 
     name: str
-    params: dict[str, str | int] = {}
+    params: dict[str, str | int | list[dict[str, str]]] = {}
+    links: dict[Annotated[str, Field(pattern=r"^\w{1,9}[>-]\w{1,9}$")], dict[str, str]] = {}
 
 
 class HostRules(Model):

@@ -15,8 +15,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from testbed.abilities import QUEUE_OPTIONS
 from testbed.agent.plan import Plan
 from testbed.cache import ROOT
+from topologies.tc import own_modules
 
 CLONE_NEWNET = 0x40000000
 TOOLS = {
@@ -32,6 +34,18 @@ ATTEMPTS: dict[str, list[str]] = {
     "veth": ["ip link add wbp0 type veth peer name wbp1"],
     "tbf": ["tc qdisc add dev wbp0 root handle 1: tbf rate 10mbit burst 3028 limit 100000"],
     "pfifo": ["tc qdisc add dev wbp0 parent 1:1 handle 10: pfifo limit 5"],
+    **{
+        kind: [f"tc qdisc replace dev wbp0 parent 1:1 handle {20 + number}: {kind}{words}"]
+        for number, (kind, words) in enumerate(
+            {
+                "red": " limit 400000 min 30000 max 90000 avpkt 1000 burst 55 probability 0.02",
+                "codel": "",
+                "fq_codel": "",
+                "pie": "",
+                "cake": "",
+            }.items()
+        )
+    },
     "netem": ["tc qdisc add dev wbp1 root netem limit 1000 delay 1ms"],
     "ingress": ["tc qdisc add dev wbp1 ingress"],
     "matchall": ["tc filter add dev wbp1 ingress matchall action mirred egress redirect dev wbp0"],
@@ -41,6 +55,7 @@ NEEDS = {
     "tbf": "CONFIG_NET_SCH_TBF",
     "pfifo": "CONFIG_NET_SCHED",
     "netem": "CONFIG_NET_SCH_NETEM",
+    **QUEUE_OPTIONS,
     "ingress": "CONFIG_NET_SCH_INGRESS",
     "matchall": "CONFIG_NET_CLS_MATCHALL and CONFIG_NET_ACT_MIRRED",
 }
@@ -55,7 +70,7 @@ def problems(plan: Plan) -> list[str]:
     missing = sorted({package for tool, package in TOOLS.items() if shutil.which(tool) is None})
     if missing:
         return [f"Debian packages are missing. As root: apt-get install --no-install-recommends {' '.join(missing)}"]
-    return [*_kernel_problems(plan), *_algorithm_problems(plan)]
+    return [*_kernel_problems(plan), *_module_problems(plan), *_algorithm_problems(plan)]
 
 
 def _kernel_problems(plan: Plan) -> Iterator[str]:
@@ -78,7 +93,17 @@ def needed(plan: Plan) -> set[str]:
         found |= {"tbf", "pfifo"}
     if any(d.has_wire for d in directions):
         found |= {"netem", "ingress", "matchall"}
-    return found
+    return found | {d.queue.kind for d in directions if d.queue.kind in QUEUE_OPTIONS}
+
+
+def _module_problems(plan: Plan) -> Iterator[str]:
+    for name in own_modules(plan.network.directions()):
+        if not has_module(name):
+            what = "a rate that changes" if name == "warp_rate" else "changing delay or loss, or bit errors"
+            yield (
+                f"{what} needs the module {name}, and none is installed for this kernel ({os.uname().release}); "
+                f"install it (docs/kernels.md), or {ELSEWHERE}"
+            )
 
 
 def _algorithm_problems(plan: Plan) -> Iterator[str]:

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * warp_wire: delay and loss that change with time, and loss by bit errors
+ *
+ * In a nutshell: a queueing discipline that drops a packet with the probability
+ * of the moment, and hands on the others after the delay of the moment, in order.
+ * It may have a child (netem for jitter, bursts of loss, constant delay …), which
+ * a packet passes between the two.
+ *
+ * - Loss by time: a timeline of probabilities in units of 2^-32.
+ * - Bit errors: a packet of L bytes survives with (1 - BER)^(8 L).  User space
+ *   gives the survival of one byte in units of 2^-64; the power is taken by
+ *   squaring, its error is below 2^-50.
+ * - Delay by time: a timeline of ns.  A packet never overtakes another one: where
+ *   the delay falls, packets leave together with the one before them, as on a
+ *   link that resequences.
+ *
+ * Senders are not told of losses.  Random numbers come from a generator of its
+ * own, seeded from the kernel's, so that other queues' draws do not move.
+ *
+ * Configured by rtnetlink (topologies/qdisc_netlink.py), since tc does not know it.
+ */
+
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <linux/random.h>
+#include <net/pkt_sched.h>
+
+#include "compat.h"
+#include "warp_timeline.h"
+
+enum {
+	WARP_WIRE_UNSPEC,
+	WARP_WIRE_ANCHOR,	/* u64, ns of CLOCK_MONOTONIC, of both timelines */
+	WARP_WIRE_LIMIT,	/* u32, packets */
+	WARP_WIRE_SURVIVAL,	/* u64, of one byte in units of 2^-64; 0: no bit errors */
+	WARP_WIRE_DELAYS,	/* struct warp_step[], ns */
+	WARP_WIRE_DELAY_PERIOD,	/* u64, ns; 0 once */
+	WARP_WIRE_LOSSES,	/* struct warp_step[], units of 2^-32 */
+	WARP_WIRE_LOSS_PERIOD,	/* u64, ns; 0 once */
+	__WARP_WIRE_MAX,
+};
+
+#define WARP_WIRE_MAX (__WARP_WIRE_MAX - 1)
+
+static const struct nla_policy warp_wire_policy[WARP_WIRE_MAX + 1] = {
+	[WARP_WIRE_ANCHOR]		= { .type = NLA_U64 },
+	[WARP_WIRE_LIMIT]		= { .type = NLA_U32 },
+	[WARP_WIRE_SURVIVAL]		= { .type = NLA_U64 },
+	[WARP_WIRE_DELAYS]		= { .type = NLA_BINARY },
+	[WARP_WIRE_DELAY_PERIOD]	= { .type = NLA_U64 },
+	[WARP_WIRE_LOSSES]		= { .type = NLA_BINARY },
+	[WARP_WIRE_LOSS_PERIOD]		= { .type = NLA_U64 },
+};
+
+struct warp_wire {
+	struct Qdisc		*child;
+	struct qdisc_watchdog	watchdog;
+	struct warp_timeline	delay, loss;
+	struct sk_buff_head	under_way;
+	struct rnd_state	random;
+	u64			last_due_ns;
+	u64			survival;
+	u32			limit;
+};
+
+struct warp_wire_cb {
+	u64	due_ns;
+};
+
+static struct warp_wire_cb *warp_wire_cb(struct sk_buff *skb)
+{
+	qdisc_cb_private_validate(skb, sizeof(struct warp_wire_cb));
+	return (struct warp_wire_cb *)qdisc_skb_cb(skb)->data;
+}
+
+/* x^n for a share in units of 2^-64 */
+static u64 warp_power(u64 x, u32 n)
+{
+	u64 result = U64_MAX;
+
+	for (; n; n >>= 1) {
+		if (n & 1)
+			result = mul_u64_u64_shr(result, x, 64);
+		x = mul_u64_u64_shr(x, x, 64);
+	}
+	return result;
+}
+
+static bool warp_wire_loses(struct warp_wire *q, const struct sk_buff *skb)
+{
+	if (q->loss.n) {
+		u64 until_ns, p = warp_timeline_at(&q->loss, ktime_get_ns(), &until_ns);
+
+		if (prandom_u32_state(&q->random) < p)
+			return true;
+	}
+	if (q->survival) {
+		u64 draw = (u64)prandom_u32_state(&q->random) << 32;
+
+		draw |= prandom_u32_state(&q->random);
+		return draw >= warp_power(q->survival, qdisc_pkt_len(skb));
+	}
+	return false;
+}
+
+static void warp_wire_delay(struct warp_wire *q, struct sk_buff *skb)
+{
+	u64 now_ns = ktime_get_ns(), until_ns;
+	u64 due_ns = now_ns;
+
+	if (q->delay.n)
+		due_ns += warp_timeline_at(&q->delay, now_ns, &until_ns);
+	q->last_due_ns = max(q->last_due_ns, due_ns);
+	warp_wire_cb(skb)->due_ns = q->last_due_ns;
+	__skb_queue_tail(&q->under_way, skb);
+}
+
+static int warp_wire_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	struct warp_wire *q = qdisc_priv(sch);
+	unsigned int len = qdisc_pkt_len(skb);
+	int ret;
+
+	if (warp_wire_loses(q, skb)) {
+		qdisc_qstats_drop(sch);
+		__qdisc_drop(skb, to_free);
+		return NET_XMIT_SUCCESS | __NET_XMIT_BYPASS;
+	}
+	if (sch->q.qlen >= q->limit) {
+		qdisc_qstats_overlimit(sch);
+		return qdisc_drop(skb, sch, to_free);
+	}
+	if (q->child == &noop_qdisc) {
+		warp_wire_delay(q, skb);
+	} else {
+		ret = qdisc_enqueue(skb, q->child, to_free);
+		if (ret != NET_XMIT_SUCCESS) {
+			if (net_xmit_drop_count(ret))
+				qdisc_qstats_drop(sch);
+			return ret;
+		}
+	}
+	sch->qstats.backlog += len;
+	sch->q.qlen++;
+	return NET_XMIT_SUCCESS;
+}
+
+static struct sk_buff *warp_wire_dequeue(struct Qdisc *sch)
+{
+	struct warp_wire *q = qdisc_priv(sch);
+	struct sk_buff *skb;
+
+	if (q->child != &noop_qdisc)
+		while ((skb = q->child->dequeue(q->child)))
+			warp_wire_delay(q, skb);
+	skb = skb_peek(&q->under_way);
+	if (!skb)
+		return NULL;
+	if (warp_wire_cb(skb)->due_ns > ktime_get_ns()) {
+		qdisc_watchdog_schedule_ns(&q->watchdog, warp_wire_cb(skb)->due_ns);
+		return NULL;
+	}
+	__skb_unlink(skb, &q->under_way);
+	sch->q.qlen--;
+	qdisc_qstats_backlog_dec(sch, skb);
+	qdisc_bstats_update(sch, skb);
+	return skb;
+}
+
+static void warp_wire_reset(struct Qdisc *sch)
+{
+	struct warp_wire *q = qdisc_priv(sch);
+	struct sk_buff *skb;
+
+	qdisc_reset(q->child);
+	while ((skb = __skb_dequeue(&q->under_way)))
+		rtnl_kfree_skbs(skb, skb);
+	q->last_due_ns = 0;
+	qdisc_watchdog_cancel(&q->watchdog);
+}
+
+static int warp_wire_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
+{
+	struct warp_wire *q = qdisc_priv(sch);
+	struct nlattr *tb[WARP_WIRE_MAX + 1];
+	int err;
+
+	if (!opt)
+		return -EINVAL;
+	err = nla_parse_nested(tb, WARP_WIRE_MAX, opt, warp_wire_policy, extack);
+	if (err < 0)
+		return err;
+	err = warp_timeline_change(sch, &q->delay, tb[WARP_WIRE_ANCHOR], tb[WARP_WIRE_DELAY_PERIOD],
+				   tb[WARP_WIRE_DELAYS], extack);
+	if (!err)
+		err = warp_timeline_change(sch, &q->loss, tb[WARP_WIRE_ANCHOR],
+					   tb[WARP_WIRE_LOSS_PERIOD], tb[WARP_WIRE_LOSSES], extack);
+	if (err)
+		return err;
+	if (tb[WARP_WIRE_LIMIT])
+		q->limit = nla_get_u32(tb[WARP_WIRE_LIMIT]);
+	if (tb[WARP_WIRE_SURVIVAL])
+		q->survival = nla_get_u64(tb[WARP_WIRE_SURVIVAL]);
+	return 0;
+}
+
+static int warp_wire_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
+{
+	struct warp_wire *q = qdisc_priv(sch);
+
+	qdisc_watchdog_init(&q->watchdog, sch);
+	__skb_queue_head_init(&q->under_way);
+	q->child = &noop_qdisc;
+	prandom_seed_state(&q->random, get_random_u64());
+	return warp_wire_change(sch, opt, extack);
+}
+
+static void warp_wire_destroy(struct Qdisc *sch)
+{
+	struct warp_wire *q = qdisc_priv(sch);
+
+	qdisc_watchdog_cancel(&q->watchdog);
+	qdisc_put(q->child);
+	kvfree(q->delay.step);
+	kvfree(q->loss.step);
+}
+
+/* What it does stands in the run's plan; tc could not print it. */
+static int warp_wire_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	return skb->len;
+}
+
+static int warp_wire_dump_class(struct Qdisc *sch, unsigned long cl, struct sk_buff *skb,
+				struct tcmsg *tcm)
+{
+	struct warp_wire *q = qdisc_priv(sch);
+
+	tcm->tcm_handle |= TC_H_MIN(1);
+	tcm->tcm_info = q->child->handle;
+	return 0;
+}
+
+static int warp_wire_graft(struct Qdisc *sch, unsigned long arg, struct Qdisc *new,
+			   struct Qdisc **old, struct netlink_ext_ack *extack)
+{
+	struct warp_wire *q = qdisc_priv(sch);
+
+	*old = qdisc_replace(sch, new ?: &noop_qdisc, &q->child);
+	return 0;
+}
+
+static struct Qdisc *warp_wire_leaf(struct Qdisc *sch, unsigned long arg)
+{
+	struct warp_wire *q = qdisc_priv(sch);
+
+	return q->child;
+}
+
+static unsigned long warp_wire_find(struct Qdisc *sch, u32 classid)
+{
+	return 1;
+}
+
+static void warp_wire_walk(struct Qdisc *sch, struct qdisc_walker *walker)
+{
+	if (walker->stop)
+		return;
+	if (walker->count >= walker->skip && walker->fn(sch, 1, walker) < 0) {
+		walker->stop = 1;
+		return;
+	}
+	walker->count++;
+}
+
+static const struct Qdisc_class_ops warp_wire_class_ops = {
+	.graft	= warp_wire_graft,
+	.leaf	= warp_wire_leaf,
+	.find	= warp_wire_find,
+	.walk	= warp_wire_walk,
+	.dump	= warp_wire_dump_class,
+};
+
+static struct Qdisc_ops warp_wire_ops = {
+	.cl_ops		= &warp_wire_class_ops,
+	.id		= "warp_wire",
+	.priv_size	= sizeof(struct warp_wire),
+	.enqueue	= warp_wire_enqueue,
+	.dequeue	= warp_wire_dequeue,
+	.peek		= qdisc_peek_dequeued,
+	.init		= warp_wire_init,
+	.reset		= warp_wire_reset,
+	.destroy	= warp_wire_destroy,
+	.change		= warp_wire_change,
+	.dump		= warp_wire_dump,
+	.owner		= THIS_MODULE,
+};
+
+static int __init warp_wire_module_init(void)
+{
+	return register_qdisc(&warp_wire_ops);
+}
+
+static void __exit warp_wire_module_exit(void)
+{
+	unregister_qdisc(&warp_wire_ops);
+}
+
+module_init(warp_wire_module_init);
+module_exit(warp_wire_module_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Delay and loss that change with time, and loss by bit errors");

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an experiment's topology to the network: parameters, exceptions per link, and errors that say where."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import Problem, SpecError
+from testbed.spec.load import Document, Loc
+from testbed.spec.model import Experiment
+from testbed.spec.names import nearest
+from topologies import registry, traces
+from topologies.link_texts import changed
+from topologies.model import Link, Network
+
+_PLACE = re.compile(r"([a-z_]+(?:\.[a-z0-9_]+)*): (.*)", re.DOTALL)
+
+
+def network_of(experiment: Experiment, document: Document) -> Network:
+    """Build the experiment's network.
+
+    Raises SpecError for an unknown topology, unknown parameters, bad values or an impossible network.
+    """
+    topology = experiment.topology
+
+    def fail(loc: Loc, message: str) -> SpecError:
+        return SpecError([Problem(document.file, document.line(loc), ".".join(map(str, loc)), message)])
+
+    if topology.name not in registry.names():
+        hint = nearest(topology.name, registry.names())
+        raise fail(("topology", "name"), f"there is no topology {topology.name!r}; {hint}")
+    allowed = registry.parameter_names(topology.name)
+    for name in topology.params:
+        if name not in allowed:
+            raise fail(
+                ("topology", "params", name), f"{topology.name} has no parameter {name!r}; {nearest(name, allowed)}"
+            )
+    with traces.beside(Path(document.file).parent):
+        try:
+            network = registry.build(topology.name, dict(topology.params))
+        except (ValueError, TypeError) as error:
+            loc, message = _place(str(error), topology.params)
+            raise fail(("topology", "params", *loc), message) from error
+        for key, texts in topology.links.items():
+            try:
+                network = _with_link(network, key, texts)
+            except ValueError as error:
+                loc, message = _place(str(error), texts)
+                raise fail(("topology", "links", key, *loc), message) from error
+    if network.problems():
+        raise fail(("topology",), "; ".join(network.problems()))
+    return network
+
+
+def _place(message: str, params: Mapping[str, Any]) -> tuple[Loc, str]:
+    """The parameter that an error names at its beginning, or whose value it shows, and the rest of it."""
+    match = _PLACE.fullmatch(message)
+    if match is not None:
+        first, *rest = match[1].split(".")
+        if first in params:
+            return (first, *(int(part) if part.isdigit() else part for part in rest)), match[2]
+    named = [name for name, value in params.items() if repr(value) in message]
+    return tuple(named[:1]), message
+
+
+def _with_link(network: Network, key: str, texts: Mapping[str, str]) -> Network:
+    """The network with one link (`a-b`) or one direction of it (`a>b`) said anew."""
+    a, sign, b = re.split("([>-])", key)
+    links = list(network.links)
+    found = [i for i, link in enumerate(links) if {link.a, link.b} == {a, b}]
+    if not found:
+        known = [text for link in links for text in (f"{link.a}{sign}{link.b}", f"{link.b}{sign}{link.a}")]
+        raise ValueError(f"there is no link {key}; {nearest(key, known[:200])}")
+    for i in found:
+        link = links[i]
+        there = link.a == a
+        forward = changed(link.forward, texts) if sign == "-" or there else link.forward
+        backward = changed(link.backward, texts) if sign == "-" or not there else link.backward
+        links[i] = Link(link.a, link.b, forward, backward)
+    return replace(network, links=tuple(links))
+
+
+def trace_digests(topology: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """SHA-256 of every trace that a topology names: a run's id must change with their content."""
+    found = {}
+    for text in _texts(topology):
+        head, _, name = text.strip().partition(" ")
+        if head == "trace" and (path := folder / name.strip()).is_file():
+            found[name.strip()] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interfaces, addresses, neighbours and routes by rtnetlink(7), many in one go and without a process for each.
+
+Messages are made by functions and sent by `Batch`, which says which of them the kernel refused.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network
+
+RTM_NEWLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH, RTM_NEWQDISC = 16, 20, 24, 28, 36
+REQUEST_ACK, REPLACE, EXCLUSIVE, CREATE = 0x5, 0x100, 0x200, 0x400
+NLMSG_ERROR = 2
+NESTED = 0x8000
+IFF_UP = 1
+IFLA_ADDRESS, IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_PID = 1, 3, 18, 19
+IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
+IFA_ADDRESS, IFA_LOCAL = 1, 2
+NDA_DST, NDA_LLADDR = 1, 2
+NUD_PERMANENT = 0x80
+RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_METRICS = 1, 4, 5, 8
+RTAX_ADVMSS, RTAX_QUICKACK = 8, 15
+RT_TABLE_MAIN, RTPROT_BOOT, RTN_UNICAST = 254, 3, 1
+SEND_BYTES = 6 << 10
+"""Questions that are sent before their answers are read: what fits into every socket's buffer."""
+
+_HEADER = struct.Struct("=IHHII")
+_IFINFO = struct.Struct("=BxHiII")
+
+
+class RefusedError(OSError):
+    """The kernel refused a request; the text says which and why."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One message: type, flags, body, and words for a person."""
+
+    kind: int
+    flags: int
+    body: bytes
+    words: str
+
+
+def attribute(kind: int, value: bytes) -> bytes:
+    """A netlink attribute, padded."""
+    length = 4 + len(value)
+    return struct.pack("=HH", length, kind) + value + bytes(-length % 4)
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a veth pair: its name, the process or thread in whose namespace it is (None: here), its MAC address."""
+
+    name: str
+    pid: int | None = None
+    mac: str | None = None
+
+    def attributes(self) -> bytes:
+        found = attribute(IFLA_IFNAME, self.name.encode() + b"\0")
+        if self.mac is not None:
+            found += attribute(IFLA_ADDRESS, _mac(self.mac))
+        if self.pid is not None:
+            found += attribute(IFLA_NET_NS_PID, struct.pack("=I", self.pid))
+        return found
+
+
+def veth(one: End, other: End) -> Request:
+    """A pair of interfaces."""
+    peer = attribute(VETH_INFO_PEER | NESTED, _IFINFO.pack(0, 0, 0, 0, 0) + other.attributes())
+    info = attribute(IFLA_INFO_KIND, b"veth") + attribute(IFLA_INFO_DATA | NESTED, peer)
+    body = _IFINFO.pack(0, 0, 0, 0, 0) + one.attributes() + attribute(IFLA_LINKINFO | NESTED, info)
+    return Request(RTM_NEWLINK, CREATE | EXCLUSIVE, body, f"veth {one.name}–{other.name}")
+
+
+def up(interface: str) -> Request:
+    """Switch an interface of the current namespace on."""
+    body = _IFINFO.pack(0, 0, socket.if_nametoindex(interface), IFF_UP, IFF_UP)
+    return Request(RTM_NEWLINK, 0, body, f"{interface} up")
+
+
+def address(interface: str, ip: str, prefix_length: int) -> Request:
+    """Add an address to an interface of the current namespace."""
+    body = struct.pack("=BBBBI", socket.AF_INET, prefix_length, 0, 0, socket.if_nametoindex(interface))
+    packed = IPv4Address(ip).packed
+    body += attribute(IFA_LOCAL, packed) + attribute(IFA_ADDRESS, packed)
+    return Request(RTM_NEWADDR, CREATE | EXCLUSIVE, body, f"{interface} address {ip}/{prefix_length}")
+
+
+def neighbour(interface: str, ip: str, mac: str) -> Request:
+    """Say an address' MAC address for good, so that nobody asks for it."""
+    body = struct.pack("=BxxxiHBB", socket.AF_INET, socket.if_nametoindex(interface), NUD_PERMANENT, 0, 0)
+    body += attribute(NDA_DST, IPv4Address(ip).packed) + attribute(NDA_LLADDR, _mac(mac))
+    return Request(RTM_NEWNEIGH, CREATE | REPLACE, body, f"{interface} neighbour {ip}")
+
+
+def route(interface: str, destination: str, via: str, metrics: Mapping[int, int] | None = None) -> Request:
+    """Add or replace a route; destination is a prefix or `default`; metrics by their RTAX number."""
+    network = IPv4Network("0.0.0.0/0" if destination == "default" else destination)
+    body = struct.pack(
+        "=BBBBBBBBI", socket.AF_INET, network.prefixlen, 0, 0, RT_TABLE_MAIN, RTPROT_BOOT, 0, RTN_UNICAST, 0
+    )
+    if network.prefixlen:
+        body += attribute(RTA_DST, network.network_address.packed)
+    body += attribute(RTA_GATEWAY, IPv4Address(via).packed)
+    body += attribute(RTA_OIF, struct.pack("=I", socket.if_nametoindex(interface)))
+    if metrics:
+        inner = b"".join(attribute(kind, struct.pack("=I", value)) for kind, value in metrics.items())
+        body += attribute(RTA_METRICS | NESTED, inner)
+    return Request(RTM_NEWROUTE, CREATE | REPLACE, body, f"route {destination} via {via}")
+
+
+@dataclass
+class Batch:
+    """Requests that are sent together in the current namespace."""
+
+    requests: list[Request] = field(default_factory=list)
+
+    def add(self, request: Request) -> None:
+        self.requests.append(request)
+
+    def send(self) -> None:
+        """Send them in their order and forget them.
+
+        Raises RefusedError for the first that the kernel refused; those behind it may have been done.
+        """
+        todo, self.requests = self.requests, []
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
+            sock.bind((0, 0))
+            first = 0
+            while first < len(todo):
+                text, last = b"", first
+                while last < len(todo) and len(text) < SEND_BYTES:
+                    text += _message(todo[last], last)
+                    last += 1
+                sock.send(text)
+                self._answers(sock, todo, first, last)
+                first = last
+
+    def _answers(self, sock: socket.socket, todo: list[Request], first: int, last: int) -> None:
+        missing, refused = last - first, None
+        while missing:
+            data, offset = sock.recv(1 << 16), 0
+            while offset + _HEADER.size <= len(data):
+                length, kind, _, number, _ = _HEADER.unpack_from(data, offset)
+                if kind == NLMSG_ERROR:
+                    missing -= 1
+                    (code,) = struct.unpack_from("=i", data, offset + _HEADER.size)
+                    if code and refused is None:
+                        refused = RefusedError(-code, f"{todo[number].words}: {os.strerror(-code)}")
+                offset += (length + 3) & ~3
+        if refused is not None:
+            raise refused
+
+
+def _message(request: Request, number: int) -> bytes:
+    header = _HEADER.pack(_HEADER.size + len(request.body), request.kind, REQUEST_ACK | request.flags, number, 0)
+    return header + request.body
+
+
+def _mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", ""))
