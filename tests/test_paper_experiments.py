@@ -31,7 +31,7 @@ class Short:
 
 SHORT = {
     "afifi2014/geo-one-way.yml": Short(20, "cca=ftat|hybla"),
-    "afifi2014/shared.yml": Short(10, "rate=100mbit,delay=1ms"),
+    "afifi2014/shared.yml": Short(10, ""),
     "ho2008/fig5.2-5.4.yml": Short(6, "cca=medley|ctcp,buffer=50p"),
     "kato2012/smoothness.yml": Short(8, "tp=90,seed=1"),
     "yu2009/ssipp-single.yml": Short(5, "size=40KB"),
