@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from collectors import applications, queues, records, sockets, tcp_probe, wire
+from collectors import applications, queues, records, sockets, tcp_probe, timeline, wire
 from collectors.errors import Damage
 from testbed.agent.plan import Plan
+from topologies.model import address_plan
 
 
 def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> list[Damage]:
@@ -34,4 +35,13 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> list[
         nodes = [node.name for node in plan.network.nodes]
         interfaces = {name: node["interfaces"] for name, node in facts["environment"]["nodes"].items()}
         records.write(out, "queues", queues.rows(raw / "queues.bin", nodes, interfaces, start_ns, damage))
+    timeline.write(out, _bottleneck(plan))
     return damage
+
+
+def _bottleneck(plan: Plan) -> timeline.Bottleneck | None:
+    place = plan.network.bottleneck
+    if place is None:
+        return None
+    interfaces = address_plan(plan.network)[place.node].interfaces
+    return timeline.Bottleneck(place.node, next(i.name for i in interfaces if i.peer == place.peer))

@@ -58,7 +58,14 @@ def context(plan: Plan, spec: dict[str, Any]) -> dict[str, Any]:
         "duration_s": plan.duration_s,
         "warmup_s": quantities.seconds(spec["warmup"]),
         "bottleneck": bottleneck(plan),
+        "changes_s": _changes_s(plan),
     }
+
+
+def _changes_s(plan: Plan) -> list[float]:
+    """When traffic of a constant rate begins and ends: the bandwidth that is left for the flows changes."""
+    constant = (part.settings for part in plan.traffic if part.kind == "cbr" and part.side == "client")
+    return sorted({edge for settings in constant for period in settings["periods"] for edge in period})
 
 
 def main() -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def intervals(rates_mbps: list[float], width_s: float = 1.0, start_s: float = 0.
         "t_s": start_s + width_s * np.arange(count),
         "width_s": np.full(count, width_s),
         "wire_bytes": moved * 1.1,
+        "payload_bytes": moved,
         "delivered_bytes": moved,
     }
 
@@ -272,6 +274,60 @@ def test_a_saw_tooth_counts_as_stable() -> None:
 
 def test_a_flow_still_rising_has_not_converged() -> None:
     assert convergence_baserrts(intervals([float(s) for s in range(200)], 0.1), Window(0.0, 20.0), 0.1) is None
+
+
+def test_a_short_run_that_arrives_late_has_converged() -> None:
+    rates = [10 * min(1.0, step / 120) for step in range(200)]
+    time = convergence_baserrts(intervals(rates, 0.1), Window(0.0, 20.0), 0.1)
+    assert time is not None
+    assert 110 <= time <= 122
+
+
+def test_a_start_that_overshoots_and_collapses_has_not_arrived_yet() -> None:
+    rates = [10.0] * 20 + [1.0] * 20 + [min(10.0, 1 + 0.2 * step) for step in range(200)]
+    time = convergence_baserrts(intervals(rates, 0.1), Window(0.0, 24.0), 0.1)
+    assert time is not None
+    assert 75 <= time <= 90
+
+
+def test_a_fall_to_a_lower_state_ends_where_the_state_begins() -> None:
+    rates = [10.0] * 30 + [5.0] * 170
+    time = convergence_baserrts(intervals(rates, 0.1), Window(0.0, 20.0), 0.1)
+    assert time is not None
+    assert 28 <= time <= 34
+
+
+def test_adaptation_counts_from_each_change_in_mean_rtts() -> None:
+    # 10 Mbit/s, halved at 20 s and within 1 s adjusted to, doubled at 40 s and climbed to in 4 s
+    rates = [10.0] * 200 + [10.0] * 10 + [5.0] * 190 + [5 + 5 * min(1.0, i / 40) for i in range(200)]
+    lived = flow("a", rtt_min_ms=100.0, rtt_mean_ms=200.0, end_s=60.0)
+    records = replace(
+        run({}, window=Window(0.0, 60.0), flows=[lived]),
+        intervals={"a": intervals(rates, 0.1)},
+        changes_s=(20.0, 40.0),
+    )
+    found = evaluate(records)["adaptation_rtts"]
+    assert set(found) == {"1", "2"}
+    assert found["1"] == pytest.approx(5, abs=2)  # 1 s is 5 RTTs of 200 ms
+    assert found["2"] == pytest.approx(18, abs=3)
+    assert evaluate(run({"a": [1, 2, 3, 4]}))["adaptation_rtts"] == {}
+
+
+def test_shares_of_algorithms_and_what_is_fair() -> None:
+    flows = [flow("a", cca="medley"), flow("b"), flow("c")]
+    found = evaluate(run({"a": [2] * 4, "b": [1] * 4, "c": [1] * 4}, flows=flows))
+    assert found["algorithm_share"] == {"medley": pytest.approx(0.5), "reno": pytest.approx(0.5)}
+    assert found["algorithm_fair_share"] == {"medley": pytest.approx(1.5), "reno": pytest.approx(0.75)}
+    nothing = evaluate(run({"a": [0] * 4}, flows=[flow("a")]))
+    assert nothing["algorithm_share"] == {"reno": None}
+
+
+def test_idle_bandwidth_is_what_others_leave() -> None:
+    # 8 Mbit/s are 1 MB/s; others take 0.4 MB/s of it, the flow 2 Mbit/s (0.275 MB/s with headers); 0.325 MB/s are left
+    samples = queue([0] * 5, [0, 675_000, 1_350_000, 2_025_000, 2_700_000], [0] * 5)
+    found = evaluate(run({"a": [2] * 4}, samples=samples))
+    assert found["idle_bandwidth_used"] == pytest.approx(0.275 / 0.6)
+    assert evaluate(run({"a": [2] * 4}))["idle_bandwidth_used"] is None
 
 
 def test_a_flow_that_moves_nothing_has_not_converged() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.metrics import bottleneck, by_algorithm, dynamics, fairness, traffic  # noqa: F401  (importing registers)
+from analysis.metrics import bottleneck, by_algorithm, dynamics, fairness, sharing, traffic  # noqa: F401  (importing registers)
 from analysis.metrics.registry import REGISTRY, Metric, find, lookup
 from analysis.metrics.run import RunRecords, parse_context, read_run
 

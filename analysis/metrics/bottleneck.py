@@ -37,6 +37,12 @@ def _events(queue: Columns, field: str, sampled: Window) -> int:
     return int(queue[field][last] - queue[field][first])
 
 
+def sent_at_bottleneck(run: RunRecords) -> tuple[float, Window] | None:
+    """Wire bytes that left the bottleneck, and the sampled part of the window; None where too little was sampled."""
+    covered = _covered(run)
+    return None if covered is None else (_counted(covered[0], "sent_bytes", covered[1]), covered[1])
+
+
 @metric("utilization", unit="1", label="Utilisation", better="higher")
 def utilization(run: RunRecords) -> float | None:
     """Wire bytes (Ethernet frames without FCS) that left the bottleneck, over its rate times the time.

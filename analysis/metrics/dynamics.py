@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,23 +12,37 @@ import numpy as np
 from analysis.metrics.rates import binned_mbps
 from analysis.metrics.registry import metric
 from analysis.metrics.run import RunRecords, Window
-from analysis.records import Columns
+from analysis.metrics.traffic import data_start_s
+from analysis.records import Columns, Floats
 
-# Convergence: the rate is smoothed over this many BaseRTTs, and the stable band is widened by this share of its mean.
+# Rates are smoothed over this many BaseRTTs, about what a window of one packet more or less makes of them.
 SMOOTHING_BASERRTS = 5
+# What is within this share of the rate is that rate.
 BAND_SLACK = 0.05
-# A steady rise enters its own widened band at 0.46 of its life; what gets there after this share may be one.
-LATEST_ENTRY = 0.4
+# The stable period is looked for in this last part of a life, and that part counts where it is entered before the limit.
+# A steady rise enters the band of its own last half at 0.46, of its last quarter at 0.70 of its life: it never counts.
+STABLE_PARTS = ((1 / 2, 0.40), (1 / 4, 0.65))
 # Time scales of the coefficient of variation, in seconds.
 TIME_SCALES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
-def convergence_baserrts(columns: Columns, life: Window, base_rtt_s: float) -> float | None:
-    """BaseRTTs until a flow's rate enters, for good, the band in which it stays during the last half of its life.
+def settling_bins(smooth: Floats) -> float | None:
+    """Bins until a smoothed rate enters, for good, the band of its stable state or period; None where it does not."""
+    for part, limit in STABLE_PARTS:
+        first = smooth.size - int(smooth.size * part)
+        last = smooth[first:]
+        if last.size < 4 or last.mean() <= 0:
+            return None
+        slack = BAND_SLACK * float(last.mean())
+        outside = np.flatnonzero((smooth[:first] < last.min() - slack) | (smooth[:first] > last.max() + slack))
+        entered = int(outside[-1]) + 1 if outside.size else 0
+        if entered < limit * smooth.size:
+            return float(entered)
+    return None
 
-    The band is what makes a saw-tooth count as stable: Ho speaks of "a new stable state or period". A flow
-    that enters it only as the last half comes near is still on its way: None.
-    """
+
+def convergence_baserrts(columns: Columns, life: Window, base_rtt_s: float) -> float | None:
+    """BaseRTTs from the start of a life until the goodput has reached its stable state or period for good."""
     width_s = float(np.median(columns["width_s"])) if columns["width_s"].size else 0.0
     if width_s <= 0 or base_rtt_s <= 0:
         return None
@@ -36,31 +51,25 @@ def convergence_baserrts(columns: Columns, life: Window, base_rtt_s: float) -> f
     if rates.size < 4 * span:
         return None
     smooth = np.convolve(rates, np.full(span, 1 / span), mode="valid")  # smooth[i]: bins i … i+span-1
-    half = smooth.size // 2
-    last = smooth[half:]
-    slack = BAND_SLACK * float(last.mean())
-    if last.mean() <= 0:
-        return None
-    outside = np.flatnonzero((smooth[:half] < last.min() - slack) | (smooth[:half] > last.max() + slack))
-    first_inside = int(outside[-1]) + 1 if outside.size else 0
-    if first_inside >= LATEST_ENTRY * smooth.size:
-        return None
-    # The mean of these bins is inside; its middle is when the rate itself was.
-    return (first_inside + (span - 1) / 2 if outside.size else 0.0) * width_s / base_rtt_s
+    first = settling_bins(smooth)
+    # the mean of these bins is there; its middle is when the rate itself was
+    return None if first is None else (first + (span - 1) / 2 if first else 0.0) * width_s / base_rtt_s
 
 
 def _life(run: RunRecords, flow: Mapping[str, Any]) -> Window:
-    start_s, end_s = flow.get("start_s"), flow.get("end_s")
+    start_s, end_s = data_start_s(flow), flow.get("end_s")
     return Window(start_s or 0.0, min(run.window.end_s, run.window.end_s if end_s is None else end_s))
 
 
 @metric("convergence_baserrts", unit="BaseRTT", label="Convergence", better="lower")
 def convergence_time(run: RunRecords) -> float | None:
-    """Smallest RTTs from a flow's start until its goodput is in its stable band for good; the slowest flow's.
+    """BaseRTTs (smallest RTTs) from a flow's first data until it reaches a new stable state or period; the slowest flow's.
 
-    The band is what the goodput, smoothed over 5 BaseRTTs, spans in the last half of the flow's life, widened by 5 % of
-    its mean. Null where one of the flows does not get there in the first 40 % of its life.
-    Source: Ho 2008 s5.2.2, figures 5.5 and 5.8; intervals.delivered_bytes, flows.rtt_min_ms.
+    The stable period is the band that the goodput, smoothed over 5 BaseRTTs, spans in the last half of the flow's life
+    (its last quarter, where the flow arrives late), 5 % wider; reached is it with the last time of entering it. Null where
+    one of the flows is still on its way at two thirds of its life.
+    Source: Ho 2008 s5.2.2 ("how many BaseRTTs are required to reach a new stable state or period"), figures 5.5 and 5.8;
+    intervals.delivered_bytes, flows.rtt_min_ms.
     """
     times: list[float] = []
     for flow in run.tcp_flows:
@@ -69,6 +78,33 @@ def convergence_time(run: RunRecords) -> float | None:
         if time is None:
             return None
         times.append(time)
+    return max(times, default=None)
+
+
+@metric("adaptation_rtts", unit="RTT", label="Adaptation", better="lower", keyed="change")
+def adaptation_rtts(run: RunRecords) -> dict[str, float | None]:
+    """Round trips that the slowest flow needs to adjust to each change of the available bandwidth, by its number from 1.
+
+    Changes are the times at which constant-rate traffic begins and ends. From one to the next, the time until the
+    flow's goodput has reached its new stable state or period as in convergence_baserrts, over the flow's mean RTT.
+    Source: Ho 2008 s5.2.3, figures 5.11 and 5.12; intervals.delivered_bytes, flows.rtt_mean_ms.
+    """
+    edges = [*(t for t in run.changes_s if 0 < t < run.window.end_s), run.window.end_s]
+    parts = [Window(start_s, end_s) for start_s, end_s in itertools.pairwise(edges)]
+    return {str(number): _slowest(run, part) for number, part in enumerate(parts, 1)}
+
+
+def _slowest(run: RunRecords, part: Window) -> float | None:
+    times: list[float] = []
+    for flow in run.tcp_flows:
+        columns, base_ms, mean_ms = run.intervals.get(flow["flow"]), flow.get("rtt_min_ms"), flow.get("rtt_mean_ms")
+        life = _life(run, flow)
+        if life.start_s > part.start_s or columns is None or not base_ms or not mean_ms:
+            return None
+        time = convergence_baserrts(columns, Window(part.start_s, min(part.end_s, life.end_s)), base_ms / 1e3)
+        if time is None:
+            return None
+        times.append(time * base_ms / mean_ms)
     return max(times, default=None)
 
 

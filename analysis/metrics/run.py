@@ -16,7 +16,7 @@ from analysis import records
 from analysis.errors import ContextError, RecordsError
 from analysis.records import Columns
 
-INTERVAL_COLUMNS = ("t_s", "width_s", "wire_bytes", "delivered_bytes")
+INTERVAL_COLUMNS = ("t_s", "width_s", "wire_bytes", "payload_bytes", "delivered_bytes")
 QUEUE_COLUMNS = ("t_s", "backlog_packets", "sent_packets", "sent_bytes", "drops")
 
 
@@ -53,6 +53,7 @@ class RunRecords:
     rtt_sum_ms: float
     rtt_samples: int
     applications: tuple[Mapping[str, Any], ...] = ()
+    changes_s: tuple[float, ...] = ()
 
     @property
     def tcp_flows(self) -> tuple[Mapping[str, Any], ...]:
@@ -101,6 +102,7 @@ def read_run(run_dir: Path, context: Mapping[str, Any]) -> RunRecords:
         rtt_sum_ms=rtt_sum_ms,
         rtt_samples=rtt_samples,
         applications=tuple(_applications(folder / "applications.json")),
+        changes_s=tuple(sorted({float(t) for t in context.get("changes_s") or ()})),
     )
 
 
