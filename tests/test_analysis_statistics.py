@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.cells import as_csv, paired_rows, render, rows
+from analysis.errors import AnalysisError
 from analysis.results import Run
 from analysis.statistics import Cell, cells, estimate, paired, t_cdf, t_quantile
 
@@ -80,3 +82,48 @@ def test_pairs_are_of_equal_seeds() -> None:
     assert found.seeds == (2, 3)
     assert found.difference.mean == pytest.approx(0.1)
     assert paired(a, Cell({}, (run(9, 0.8),)), "utilization") is None
+
+
+SWEEP = [
+    run(seed, value + seed / 100, cca=cca, buffer=buffer)
+    for cca, value in (("cubic", 0.5), ("medley", 0.9))
+    for buffer in ("50p", "250p")
+    for seed in (1, 2, 3)
+]
+
+
+def test_rows_of_cells_have_both_intervals() -> None:
+    found = rows(SWEEP)
+    assert [row["params"] for row in found] == [
+        {"cca": cca, "buffer": buffer} for cca in ("cubic", "medley") for buffer in ("50p", "250p")
+    ]
+    first = found[0]
+    assert (first["metric"], first["n"], first["mean"]) == ("utilization", 3, pytest.approx(0.52))
+    assert first["t_low"] < first["bootstrap_low"] < 0.52 < first["bootstrap_high"] < first["t_high"]
+    assert rows([run(1, 0.5, cca="cubic")])[0]["t_low"] is None, "one run says nothing of spread"
+
+
+def test_paired_rows_compare_at_equal_seeds_and_equal_other_parameters() -> None:
+    found = paired_rows(SWEEP, "cca", "cubic", "medley")
+    assert [row["params"] for row in found] == [{"buffer": b, "cca": "cubic → medley"} for b in ("50p", "250p")]
+    assert all(row["mean"] == pytest.approx(0.4) and row["seeds"] == [1, 2, 3] and row["differs"] for row in found)
+    assert found[0]["t_high"] - found[0]["t_low"] == pytest.approx(0, abs=1e-9), "the seeds' spread is taken out"
+    same = paired_rows(
+        [run(s, v, cca=c) for c, vs in (("a", (1, 2)), ("b", (2, 1))) for s, v in enumerate(vs)], "cca", "a", "b"
+    )
+    assert not same[0]["differs"]
+
+
+def test_paired_rows_want_a_parameter_and_values_that_are_there() -> None:
+    with pytest.raises(AnalysisError, match="no run has a parameter 'kernel'; there are cca, buffer"):
+        paired_rows(SWEEP, "kernel", "a", "b")
+    with pytest.raises(AnalysisError, match="no run has cca=vegas; there are cubic, medley"):
+        paired_rows(SWEEP, "cca", "cubic", "vegas")
+
+
+def test_rows_are_shown_as_a_table_and_as_csv() -> None:
+    table = render(paired_rows(SWEEP, "cca", "cubic", "medley"))
+    assert "buffer=50p, cca=cubic → medley" in table and "differs" in table
+    lines = as_csv(rows(SWEEP)).splitlines()
+    assert lines[0].startswith("param.cca,param.buffer,metric,unit,n,mean,t_low") and len(lines) == 5
+    assert render([]) == "no numbers\n"

@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Sequence
 
-from analysis.results import load_experiment
+from analysis import cells
+from analysis.errors import AnalysisError
+from analysis.results import Run, load_experiment
 from analysis.table import Style, as_csv, as_json, render
 from testbed.commands.arguments import host, results
 from testbed.commands.prepared import results_of
+from testbed.errors import UsageError
 
 NAME = "metrics"
 HELP = "the metrics of an experiment's runs"
@@ -17,6 +22,13 @@ HELP = "the metrics of an experiment's runs"
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", help="experiment file or name")
     command.add_argument("--format", choices=["table", "json", "csv"], default="table")
+    command.add_argument("--cells", action="store_true", help="means with confidence intervals per combination")
+    command.add_argument(
+        "--paired",
+        metavar="P=A,B",
+        default="",
+        help="what changes from P=A to P=B at the same seeds, e.g. cca=cubic,medley",
+    )
     host(command)
     results(command)
 
@@ -25,6 +37,9 @@ def main(options: argparse.Namespace) -> int:
     """Print the metrics of all runs."""
     folder, names = results_of(options)
     runs = load_experiment(folder, names)
+    if options.cells or options.paired:
+        print(_of_cells(runs, options.paired, options.format), end="")
+        return 0
     if options.format == "json":
         text = as_json(runs)
     elif options.format == "csv":
@@ -33,3 +48,17 @@ def main(options: argparse.Namespace) -> int:
         text = render(runs, Style.of_terminal())
     print(text, end="" if text.endswith("\n") else "\n")
     return 0
+
+
+def _of_cells(runs: Sequence[Run], pair: str, form: str) -> str:
+    found = cells.rows(runs)
+    if pair:
+        match = re.fullmatch(r"([^=]+)=([^,]+),([^,]+)", pair)
+        if match is None:
+            raise UsageError(f"--paired {pair!r}: write a parameter and two of its values, such as cca=cubic,medley")
+        try:
+            found = cells.paired_rows(runs, *match.groups())
+        except AnalysisError as error:
+            raise UsageError(f"--paired {pair!r}: {error}") from error
+    make = {"json": cells.as_json, "csv": cells.as_csv, "table": cells.render}
+    return make[form](found)

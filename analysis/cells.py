@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cells of a sweep as rows: each metric's mean with its confidence intervals, or what changes from one cell to another."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis.errors import AnalysisError
+from analysis.metrics import REGISTRY
+from analysis.results import Run, parameters, show
+from analysis.statistics import Cell, Estimate, cells, paired
+from analysis.table import number, safe
+
+ESTIMATE_FIELDS = ("n", "mean", "t_low", "t_high", "bootstrap_low", "bootstrap_high")
+
+
+def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """{params, metric, unit, n, mean, t_low, t_high, bootstrap_low, bootstrap_high} per cell and metric that is a number.
+
+    The intervals hold 95 %; they are null for one run, which says nothing of spread.
+    """
+    return [
+        {"params": dict(cell.params), "metric": metric.name, "unit": metric.unit, **_estimate(found)}
+        for cell in cells(runs)
+        for metric in REGISTRY.values()
+        if not metric.keyed and (found := cell.estimate(metric.name)) is not None
+    ]
+
+
+def paired_rows(runs: Sequence[Run], parameter: str, before: str, after: str) -> list[dict[str, Any]]:
+    """What changes from `parameter`=before to =after at equal seeds and equal other parameters, as `rows`, with the seeds.
+
+    `differs`: the t interval of the difference does not hold 0. Raises AnalysisError for a parameter or value that no
+    run has.
+    """
+    names = parameters(runs)
+    if parameter not in names:
+        raise AnalysisError(f"no run has a parameter {parameter!r}; there are {', '.join(names) or 'none'}")
+    found = cells(runs)
+    values = list(dict.fromkeys(show(cell.params.get(parameter)) for cell in found))
+    for value in (before, after):
+        if value not in values:
+            raise AnalysisError(f"no run has {parameter}={value}; there are {', '.join(values)}")
+    partners = {_place(cell, parameter): cell for cell in found if show(cell.params.get(parameter)) == after}
+    made: list[dict[str, Any]] = []
+    for cell in found:
+        partner = partners.get(_place(cell, parameter))
+        if show(cell.params.get(parameter)) != before or partner is None:
+            continue
+        rest = {name: value for name, value in cell.params.items() if name != parameter}
+        for metric in REGISTRY.values():
+            change = None if metric.keyed else paired(cell, partner, metric.name)
+            if change is None:
+                continue
+            interval = change.difference.t_interval
+            made.append({
+                "params": {**rest, parameter: f"{before} → {after}"}, "metric": metric.name, "unit": metric.unit,
+                **_estimate(change.difference), "seeds": list(change.seeds),
+                "differs": None if interval is None else not interval.low <= 0 <= interval.high,
+            })  # fmt: skip
+    return made
+
+
+def _place(cell: Cell, parameter: str) -> tuple[tuple[str, str], ...]:
+    """The other parameters."""
+    return tuple((name, show(value)) for name, value in sorted(cell.params.items()) if name != parameter)
+
+
+def _estimate(found: Estimate) -> dict[str, Any]:
+    t, bootstrap = found.t_interval, found.bootstrap_interval
+    return {
+        "n": found.n, "mean": found.mean, "t_low": t.low if t else None, "t_high": t.high if t else None,
+        "bootstrap_low": bootstrap.low if bootstrap else None, "bootstrap_high": bootstrap.high if bootstrap else None,
+    }  # fmt: skip
+
+
+def as_json(found: Sequence[Mapping[str, Any]]) -> str:
+    return json.dumps(list(found), indent=1, ensure_ascii=False) + "\n"
+
+
+def as_csv(found: Sequence[Mapping[str, Any]]) -> str:
+    """One row each; parameters as `param.<name>`."""
+    names = list(dict.fromkeys(name for row in found for name in row["params"]))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*(f"param.{name}" for name in names), "metric", "unit", *ESTIMATE_FIELDS])
+    for row in found:
+        params = [safe(show(row["params"][name])) if name in row["params"] else "" for name in names]
+        writer.writerow([*params, row["metric"], row["unit"], *(row[field] for field in ESTIMATE_FIELDS)])
+    return out.getvalue()
+
+
+def render(found: Sequence[Mapping[str, Any]]) -> str:
+    """A table for the terminal: mean and the half width of its t interval, or the interval where it has no middle."""
+    if not found:
+        return "no numbers\n"
+    lines = []
+    for row in found:
+        where = ", ".join(f"{name}={show(value)}" for name, value in row["params"].items()) or "all runs"
+        spread = "" if row["t_low"] is None else f"± {number((row['t_high'] - row['t_low']) / 2)}"
+        mark = "" if not row.get("differs") else "differs"
+        lines.append((where, row["metric"], number(row["mean"]), spread, row["unit"], f"n={row['n']}", mark))
+    widths = [max(len(line[i]) for line in lines) for i in range(7)]
+    return "".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() + "\n" for line in lines
+    )
