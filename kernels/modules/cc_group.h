@@ -8,7 +8,8 @@
  * groups' lists and histories; connections write their own window without it.
  * A connection is in its group from init() to release(), which always comes
  * before the socket's memory goes.  A group without connections keeps its
- * history for group_age_s and is then freed by whoever next makes one.
+ * history for group_age_s; then it is freed by whoever next makes one, or begins
+ * anew with its own next connection.
  *
  * The module that includes this has its own table, parameters and hooks.
  */
@@ -78,6 +79,13 @@ static inline void cc_group_prefix(const struct sock *sk, struct in6_addr *addr)
 	ipv6_addr_prefix(addr, &whole, 96 + READ_ONCE(prefix4));
 }
 
+static inline bool cc_group_aged(const struct cc_group *group)
+{
+	return list_empty(&group->conns) &&
+	       time_after_eq(jiffies, group->empty_since +
+			     READ_ONCE(group_age_s) * HZ);
+}
+
 /* Free the groups that have been empty for too long, or all empty ones. */
 static inline void cc_groups_prune(bool all)
 {
@@ -86,15 +94,20 @@ static inline void cc_groups_prune(bool all)
 	unsigned int i;
 
 	hash_for_each_safe(cc_groups, i, next, group, node) {
-		if (!list_empty(&group->conns))
-			continue;
-		if (!all && time_before(jiffies, group->empty_since +
-					READ_ONCE(group_age_s) * HZ))
+		if (!list_empty(&group->conns) ||
+		    (!all && !cc_group_aged(group)))
 			continue;
 		hash_del(&group->node);
 		cc_groups_count--;
 		kfree(group);
 	}
+}
+
+static inline void cc_group_forget(struct cc_group *group)
+{
+	group->awnd = 0;
+	group->drop_us = 0;
+	group->drop_gap_us = 0;
 }
 
 /* The group of a socket, made if need be; NULL if there is no memory for it. */
@@ -107,10 +120,14 @@ static inline struct cc_group *cc_group_get(const struct sock *sk)
 
 	cc_group_prefix(sk, &prefix);
 	key = jhash(&prefix, sizeof(prefix), (u32)cookie);
-	hash_for_each_possible(cc_groups, group, node, key)
-		if (group->cookie == cookie &&
-		    ipv6_addr_equal(&group->prefix, &prefix))
-			return group;
+	hash_for_each_possible(cc_groups, group, node, key) {
+		if (group->cookie != cookie ||
+		    !ipv6_addr_equal(&group->prefix, &prefix))
+			continue;
+		if (cc_group_aged(group))
+			cc_group_forget(group);
+		return group;
+	}
 	cc_groups_prune(false);
 	if (cc_groups_count >= CC_GROUPS_MAX)
 		return NULL;

@@ -28,6 +28,7 @@
 #define TRACE_SYSTEM tcp_astart_bwe
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 static unsigned int tau_ms __read_mostly = 1000;
 CC_PARAM_RANGE(tau_ms_ops, 10, 100000);
@@ -114,26 +115,13 @@ static u32 bwe_ssthresh(struct sock *sk)
 	return ssthresh;
 }
 
-static void bwe_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static u32 bwe_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_astart_bwe __read_mostly = {
 	.init		= bwe_init,
 	.pkts_acked	= bwe_pkts_acked,
 	.cong_avoid	= bwe_cong_avoid,
 	.ssthresh	= bwe_ssthresh,
-	.set_state	= bwe_set_state,
-	.undo_cwnd	= bwe_undo_cwnd,
+	.set_state	= cc_reno_set_state,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "astart_bwe",
 };

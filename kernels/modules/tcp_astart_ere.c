@@ -30,6 +30,7 @@
 #define TRACE_SYSTEM tcp_astart_ere
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 static unsigned int tau_ms __read_mostly = 1000;
 CC_PARAM_RANGE(tau_ms_ops, 10, 100000);
@@ -152,26 +153,13 @@ static u32 ere_ssthresh(struct sock *sk)
 	return ssthresh;
 }
 
-static void ere_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static u32 ere_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_astart_ere __read_mostly = {
 	.init		= ere_init,
 	.pkts_acked	= ere_pkts_acked,
 	.cong_avoid	= ere_cong_avoid,
 	.ssthresh	= ere_ssthresh,
-	.set_state	= ere_set_state,
-	.undo_cwnd	= ere_undo_cwnd,
+	.set_state	= cc_reno_set_state,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "astart_ere",
 };

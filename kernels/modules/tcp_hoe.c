@@ -25,6 +25,7 @@
 #define TRACE_SYSTEM tcp_hoe
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 static unsigned int burst_us __read_mostly = 50;
 CC_PARAM_RANGE(burst_us_ops, 1, 10000);
@@ -80,26 +81,13 @@ static u32 hoe_ssthresh(struct sock *sk)
 	return ssthresh;
 }
 
-static void hoe_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static u32 hoe_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_hoe __read_mostly = {
 	.init		= hoe_init,
 	.pkts_acked	= hoe_pkts_acked,
 	.cong_avoid	= hoe_cong_avoid,
 	.ssthresh	= hoe_ssthresh,
-	.set_state	= hoe_set_state,
-	.undo_cwnd	= hoe_undo_cwnd,
+	.set_state	= cc_reno_set_state,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "hoe",
 };

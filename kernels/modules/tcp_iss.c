@@ -25,6 +25,7 @@
 #define TRACE_SYSTEM tcp_iss
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 static unsigned int alpha_ppm __read_mostly = 2000;
 CC_PARAM_RANGE(alpha_ppm_ops, 1, 1000000);
@@ -76,11 +77,6 @@ static void iss_release(struct sock *sk)
 	cc_group_leave(&ca->conn);
 }
 
-static void iss_pkts_acked(struct sock *sk, const struct ack_sample *sample)
-{
-	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
-}
-
 static void iss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -94,35 +90,14 @@ static void iss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 
-static u32 iss_ssthresh(struct sock *sk)
-{
-	u32 ssthresh = tcp_reno_ssthresh(sk);
-
-	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
-	return ssthresh;
-}
-
-static void iss_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static u32 iss_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_iss __read_mostly = {
 	.init		= iss_init,
 	.release	= iss_release,
-	.pkts_acked	= iss_pkts_acked,
+	.pkts_acked	= cc_reno_pkts_acked,
 	.cong_avoid	= iss_cong_avoid,
-	.ssthresh	= iss_ssthresh,
-	.set_state	= iss_set_state,
-	.undo_cwnd	= iss_undo_cwnd,
+	.ssthresh	= cc_reno_ssthresh,
+	.set_state	= cc_reno_set_state,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "iss",
 };

@@ -26,6 +26,7 @@
 #define TRACE_SYSTEM tcp_js
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 struct js {
 	struct cc_group_conn conn;
@@ -73,11 +74,6 @@ static void js_release(struct sock *sk)
 	cc_group_leave(&ca->conn);
 }
 
-static void js_pkts_acked(struct sock *sk, const struct ack_sample *sample)
-{
-	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
-}
-
 static void js_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -93,35 +89,14 @@ static void js_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 
-static u32 js_ssthresh(struct sock *sk)
-{
-	u32 ssthresh = tcp_reno_ssthresh(sk);
-
-	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
-	return ssthresh;
-}
-
-static void js_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static u32 js_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_js __read_mostly = {
 	.init		= js_init,
 	.release	= js_release,
-	.pkts_acked	= js_pkts_acked,
+	.pkts_acked	= cc_reno_pkts_acked,
 	.cong_avoid	= js_cong_avoid,
-	.ssthresh	= js_ssthresh,
-	.set_state	= js_set_state,
-	.undo_cwnd	= js_undo_cwnd,
+	.ssthresh	= cc_reno_ssthresh,
+	.set_state	= cc_reno_set_state,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "js",
 };

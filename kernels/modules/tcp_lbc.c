@@ -18,6 +18,7 @@
 #define TRACE_SYSTEM tcp_lbc
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 static unsigned int limit __read_mostly = 2;
 CC_PARAM_RANGE(limit_ops, 1, 64);
@@ -34,11 +35,6 @@ static void lbc_init(struct sock *sk)
 
 	ca->lost = 0;
 	trace_cc_hook(sk, CC_INIT, 0, -1);
-}
-
-static void lbc_pkts_acked(struct sock *sk, const struct ack_sample *sample)
-{
-	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
 }
 
 static void lbc_cong_avoid(struct sock *sk, u32 ack, u32 acked)
@@ -65,26 +61,13 @@ static u32 lbc_ssthresh(struct sock *sk)
 	return ssthresh;
 }
 
-static void lbc_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static u32 lbc_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_lbc __read_mostly = {
 	.init		= lbc_init,
-	.pkts_acked	= lbc_pkts_acked,
+	.pkts_acked	= cc_reno_pkts_acked,
 	.cong_avoid	= lbc_cong_avoid,
 	.ssthresh	= lbc_ssthresh,
-	.set_state	= lbc_set_state,
-	.undo_cwnd	= lbc_undo_cwnd,
+	.set_state	= cc_reno_set_state,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "lbc",
 };

@@ -22,6 +22,7 @@
 #define TRACE_SYSTEM tcp_liss
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 struct liss {
 	struct cc_group_conn conn;
@@ -57,11 +58,6 @@ static void liss_release(struct sock *sk)
 	cc_group_leave(&ca->conn);
 }
 
-static void liss_pkts_acked(struct sock *sk, const struct ack_sample *sample)
-{
-	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
-}
-
 static void liss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -73,35 +69,14 @@ static void liss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 
-static u32 liss_ssthresh(struct sock *sk)
-{
-	u32 ssthresh = tcp_reno_ssthresh(sk);
-
-	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
-	return ssthresh;
-}
-
-static void liss_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static u32 liss_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_liss __read_mostly = {
 	.init		= liss_init,
 	.release	= liss_release,
-	.pkts_acked	= liss_pkts_acked,
+	.pkts_acked	= cc_reno_pkts_acked,
 	.cong_avoid	= liss_cong_avoid,
-	.ssthresh	= liss_ssthresh,
-	.set_state	= liss_set_state,
-	.undo_cwnd	= liss_undo_cwnd,
+	.ssthresh	= cc_reno_ssthresh,
+	.set_state	= cc_reno_set_state,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "liss",
 };

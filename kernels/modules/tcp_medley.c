@@ -51,6 +51,7 @@
 #define TRACE_SYSTEM tcp_medley
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 #define MEDLEY_SHIFT	10		/* fraction bits of Delta and Gamma */
 #define MEDLEY_W_MAX	((1U << 20) - 1)
@@ -274,21 +275,13 @@ static void medley_set_state(struct sock *sk, u8 new_state)
 	trace_cc_hook(sk, CC_STATE, new_state, -1);
 }
 
-static u32 medley_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_medley __read_mostly = {
 	.init		= medley_init,
 	.pkts_acked	= medley_pkts_acked,
 	.cong_avoid	= medley_cong_avoid,
 	.ssthresh	= medley_ssthresh,
 	.set_state	= medley_set_state,
-	.undo_cwnd	= medley_undo_cwnd,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.min_tso_segs	= cc_single_tso_segs,
 	.owner		= THIS_MODULE,
 	.name		= "medley",

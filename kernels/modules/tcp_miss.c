@@ -38,6 +38,7 @@
 #define TRACE_SYSTEM tcp_miss
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 struct miss {
 	struct cc_group_conn conn;
@@ -111,11 +112,6 @@ static void miss_release(struct sock *sk)
 	cc_group_leave(&ca->conn);
 }
 
-static void miss_pkts_acked(struct sock *sk, const struct ack_sample *sample)
-{
-	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
-}
-
 static void miss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -149,27 +145,14 @@ static u32 miss_ssthresh(struct sock *sk)
 	return ssthresh;
 }
 
-static void miss_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static u32 miss_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_miss __read_mostly = {
 	.init		= miss_init,
 	.release	= miss_release,
-	.pkts_acked	= miss_pkts_acked,
+	.pkts_acked	= cc_reno_pkts_acked,
 	.cong_avoid	= miss_cong_avoid,
 	.ssthresh	= miss_ssthresh,
-	.set_state	= miss_set_state,
-	.undo_cwnd	= miss_undo_cwnd,
+	.set_state	= cc_reno_set_state,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "miss",
 };

@@ -41,8 +41,9 @@
 #define TRACE_SYSTEM tcp_past
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
-#define PAST_GAP_MAX_NS	(1U << 30)
+#define PAST_GAP_MAX_NS	1000000000U
 
 static unsigned int rounds __read_mostly = 5;
 CC_PARAM_RANGE(rounds_ops, 2, 10);
@@ -218,27 +219,14 @@ static u32 past_ssthresh(struct sock *sk)
 	return ssthresh;
 }
 
-static void past_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static u32 past_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_past __read_mostly = {
 	.init		= past_init,
 	.release	= past_release,
 	.pkts_acked	= past_pkts_acked,
 	.cong_avoid	= past_cong_avoid,
 	.ssthresh	= past_ssthresh,
-	.set_state	= past_set_state,
-	.undo_cwnd	= past_undo_cwnd,
+	.set_state	= cc_reno_set_state,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.min_tso_segs	= cc_single_tso_segs,
 	.owner		= THIS_MODULE,
 	.name		= "past",

@@ -27,7 +27,7 @@
  *  - If no gap qualifies, which the paper leaves open, gamma0 is the widest.
  *  - The expected duplicate ACK of a pair raises cwnd, as in SSIPP (tcp_ssipp.c);
  *    the ACKs of a pair then release a pair each.
- *  - Input gaps are those that the pairs were given; a gap is cut at 2^20 us and an
+ *  - Input gaps are those that the pairs were given; a gap is cut at 1 s and an
  *    output gap at 16 times y0.
  *  - R is the least RTT.  Packets before y0 is known leave in order.
  *  - Samples that are still under way when cwnd reaches end_cwnd are waited for.
@@ -45,13 +45,14 @@
 #define TRACE_SYSTEM tcp_spm
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 #define SPM_GAPS	4
 #define SPM_BACK_TO_BACK SPM_GAPS	/* the kind of the first pair */
 #define SPM_SHIFT	10		/* gaps relative to y0, 22.10 */
 #define SPM_OUT_MAX	(16U << SPM_SHIFT)
 #define SPM_SAMPLES_MAX	64		/* per gap */
-#define SPM_GAP_MAX_US	(1U << 20)
+#define SPM_GAP_MAX_US	1000000U
 
 static unsigned int beta __read_mostly = 105;
 CC_PARAM_RANGE(beta_ops, 100, 400);
@@ -347,27 +348,14 @@ static u32 spm_ssthresh(struct sock *sk)
 	return ssthresh;
 }
 
-static void spm_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static u32 spm_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_spm __read_mostly = {
 	.init		= spm_init,
 	.release	= spm_release,
 	.pkts_acked	= spm_pkts_acked,
 	.cong_avoid	= spm_cong_avoid,
 	.ssthresh	= spm_ssthresh,
-	.set_state	= spm_set_state,
-	.undo_cwnd	= spm_undo_cwnd,
+	.set_state	= cc_reno_set_state,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.min_tso_segs	= cc_single_tso_segs,
 	.owner		= THIS_MODULE,
 	.name		= "spm",

@@ -37,6 +37,7 @@
 #define TRACE_SYSTEM tcp_ssipp
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 static unsigned int hold_us __read_mostly = 1000;
 CC_PARAM_RANGE(hold_us_ops, 1, 100000);
@@ -149,27 +150,14 @@ static u32 ssipp_ssthresh(struct sock *sk)
 	return ssthresh;
 }
 
-static void ssipp_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static u32 ssipp_undo_cwnd(struct sock *sk)
-{
-	u32 cwnd = tcp_reno_undo_cwnd(sk);
-
-	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
-	return cwnd;
-}
-
 static struct tcp_congestion_ops tcp_ssipp __read_mostly = {
 	.init		= ssipp_init,
 	.release	= ssipp_release,
 	.pkts_acked	= ssipp_pkts_acked,
 	.cong_avoid	= ssipp_cong_avoid,
 	.ssthresh	= ssipp_ssthresh,
-	.set_state	= ssipp_set_state,
-	.undo_cwnd	= ssipp_undo_cwnd,
+	.set_state	= cc_reno_set_state,
+	.undo_cwnd	= cc_reno_undo_cwnd,
 	.min_tso_segs	= cc_single_tso_segs,
 	.owner		= THIS_MODULE,
 	.name		= "ssipp",

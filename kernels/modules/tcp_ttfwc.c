@@ -49,6 +49,7 @@
 #define TRACE_SYSTEM tcp_ttfwc
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_reno.h"
 
 #define TTFWC_INTERVALS	16
 #define TTFWC_LI_MAX	((1U << 24) - 1)
@@ -338,22 +339,12 @@ static u32 ttfwc_undo_cwnd(struct sock *sk)
 	return cwnd;
 }
 
-static void ttfwc_set_state(struct sock *sk, u8 new_state)
-{
-	trace_cc_hook(sk, CC_STATE, new_state, -1);
-}
-
-static void ttfwc_pkts_acked(struct sock *sk, const struct ack_sample *sample)
-{
-	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
-}
-
 #define TTFWC_OPS(_name, _init) {				\
 	.init		= _init,				\
-	.pkts_acked	= ttfwc_pkts_acked,			\
+	.pkts_acked	= cc_reno_pkts_acked,			\
 	.cong_avoid	= ttfwc_cong_avoid,			\
 	.ssthresh	= ttfwc_ssthresh,			\
-	.set_state	= ttfwc_set_state,			\
+	.set_state	= cc_reno_set_state,			\
 	.undo_cwnd	= ttfwc_undo_cwnd,			\
 	.owner		= THIS_MODULE,				\
 	.name		= _name,				\
