@@ -50,3 +50,10 @@ def timescale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian_serve
         pytest.skip("the database's tests need root (chroot)")
     with debian_server.running(tmp_path_factory.mktemp("pg"), **store_lab.FAST) as server:
         yield server
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that boots guests takes as long as the machine is slow; only one that hangs is to be ended."""
+    for item in items:
+        if "kernel" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(900))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernels.spec import group
 from kernels.spec.differential import INFINITE_SSTHRESH, compare
-from kernels.spec.harness import Flow, Hook, Result, Scenario, run
+from kernels.spec.harness import Flow, Hook, Result, Scenario, run, run_all
 from testbed.virtual.launch import GuestKernel
 
 
@@ -122,14 +122,51 @@ def test_miss_begins_with_the_window_of_its_loss_history(kernel: GuestKernel) ->
         assert h.ssthresh >= h.cwnd
 
 
-def test_prefixes_of_other_length_and_other_destinations_are_other_groups(kernel: GuestKernel) -> None:
-    flows = (Flow("liss", 40000, 0.0, ((12.0, None),)), Flow("liss", 40001, 10.0, ((2.0, None),), dst="203.0.113.3"))
-    base = several("liss", flows=flows, seconds=12, loss_percent=0.1)
-    together = run(kernel, base)
-    apart = run(kernel, dataclasses.replace(base, params={"liss": {"prefix4": 32}}))
-    counts = [[h.count for h in r.flow(40001) if h.hook == "I"] for r in (together, apart)]
-    assert counts[0][0] > 0
-    assert counts[1] == [0]
+def second_start(**changes: object) -> Scenario:
+    """One connection that is steady after 10 s, then another one, which asks the group."""
+    second = Flow("liss", 40001, 10.0, ((2.0, None),))
+    settings = {key: changes.pop(key) for key in ("dst", "host") if key in changes}
+    first = Flow("liss", 40000, 0.0, ((12.0, None),))
+    if ":" in str(settings.get("dst", "")):
+        first, changes["ipv6"] = dataclasses.replace(first, dst="2001:db8:3::2"), True
+    flows = (first, dataclasses.replace(second, **settings))  # type: ignore[arg-type]
+    return several("liss", flows=flows, seconds=12, loss_percent=0.1, **changes)
+
+
+def test_prefixes_of_other_length_and_other_destinations_and_namespaces_are_other_groups(kernel: GuestKernel) -> None:
+    """203.0.113.2 and .3 share a /24, 2001:db8:3::2 and ::3 a /64; the other sender is another network namespace."""
+    cases = {
+        "one /24": (second_start(dst="203.0.113.3"), True),
+        "two /32": (second_start(dst="203.0.113.3", params={"liss": {"prefix4": 32}}), False),
+        "one /64": (second_start(dst="2001:db8:3::3"), True),
+        "two /128": (second_start(dst="2001:db8:3::3", params={"liss": {"prefix6": 128}}), False),
+        "all of IPv6": (second_start(dst="2001:db8:3::3", params={"liss": {"prefix6": 0}}), True),
+        "another namespace": (second_start(host="alt"), False),
+    }
+    results = run_all(kernel, [scenario for scenario, _ in cases.values()])
+    for (name, (_, shared)), result in zip(cases.items(), results, strict=True):
+        first, second = ([h.count for h in result.flow(port) if h.hook == "I"] for port in (40000, 40001))
+        print(name, first, second)
+        assert first == [0]
+        assert len(second) == 1
+        assert (second[0] > 0) == shared, name
+
+
+def test_a_group_without_connections_is_forgotten_after_its_time(kernel: GuestKernel) -> None:
+    """ISS with a mean that keeps its first window: the first connection's, or the second one's on a slower path.
+
+    At 20 Mbit/s slow start ends by bursts that 20 packets of buffer do not hold, at 1 Mbit/s by a path of 32 packets.
+    """
+    flows = tuple(Flow("iss", 40000 + i, start, ((4.0, None),)) for i, start in enumerate((0.0, 30.0, 36.0)))
+    slower = "tc -n rtr qdisc change dev rtr-wir root handle 1: tbf rate 1mbit burst 2028 limit 20"  # of pfifo, packets
+    base = several("iss", flows=flows, seconds=39, loss_percent=0, buffer_packets=20, changes=((25.0, slower),))
+    scenarios = [dataclasses.replace(base, params={"iss": {"alpha_ppm": 1, "group_age_s": age}}) for age in (600, 2)]
+    remembered, forgotten = (
+        next(h.count for h in result.flow(40002) if h.hook == "I") for result in run_all(kernel, scenarios)
+    )
+    print(remembered, forgotten)
+    assert forgotten > 0
+    assert remembered >= 1.5 * forgotten
 
 
 def test_js_paces_its_first_window_over_one_round_trip(kernel: GuestKernel) -> None:

@@ -102,7 +102,7 @@ def windows(result: Result) -> list[int]:
 
 
 FIG_5_1 = Scenario(
-    (Flow("medley", phases=((60.0, None),)),), ("medley",), seconds=60, rate_mbit=50, delay_ms=50, trace_kb=400_000
+    (Flow("medley", phases=((40.0, None),)),), ("medley",), seconds=40, rate_mbit=50, delay_ms=50, trace_kb=400_000
 )
 
 
@@ -122,7 +122,7 @@ def test_the_module_holds_50_mbit_with_a_short_queue_as_in_fig_5_2_to_5_4(
     base = min(rtt for _, rtt in samples)
     queue = [(t, (rtt - base) * mu) for t, rtt in samples]
     steady = [q for t, q in queue if t >= 15]
-    assert len(steady) / (45 * mu) >= 0.99
+    assert len(steady) / (25 * mu) >= 0.99
     assert max(steady) <= 12
     assert sum(steady) / len(steady) <= 12
     # start-up: the largest burst is the I = 38 of t_1 = 20, one packet of it in transmission
@@ -188,6 +188,10 @@ SCENARIOS = {
         (Flow("medley", phases=((10.0, None),)),), ("medley",), seconds=10.0, params={"medley": {"init_cwnd": 10}}
     ),
 }
+
+
+# on a path of 247 packets all else takes less than half of the time that it takes on one of 617
+SCENARIOS.update({name: dataclasses.replace(s, rate_mbit=20) for name, s in SCENARIOS.items() if "steady" not in name})
 
 
 def test_the_module_follows_the_specification_exactly(kernel: GuestKernel) -> None:

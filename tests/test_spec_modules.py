@@ -40,31 +40,23 @@ def parameter_path(name: str, parameter: str) -> str:
 
 
 def test_values_out_of_range_are_refused_at_load_and_at_every_write(kernel: GuestKernel) -> None:
-    """One guest: each parameter of each module below and above its range; the value that was there stays."""
-    scenarios = []
+    """One guest: each parameter of each module below and above its range; values at the bounds are taken."""
+    loads, writes = [], []
     for name, source in zip(NAMES, SOURCES, strict=True):
-        loads, writes = [], []
         for parameter, low, high in ranges(source):
             for value in (high + 1, *([low - 1] if low else [])):
                 loads.append((0.1, f"! arameter insmod /mnt/tcp_{name}.ko {parameter}={value}"))
                 writes.append((0.1, f"! Invalid write {parameter_path(name, parameter)} {value}"))
             writes += [(0.2, f"write {parameter_path(name, parameter)} {value}") for value in (low, high)]
-        scenarios.append(Scenario((), bring=(name,), seconds=0.5, changes=tuple(loads)))
-        scenarios.append(Scenario((), (name,), seconds=0.5, changes=tuple(writes), trace=False))
-    assert sum(len(s.changes) for s in scenarios) > 100
-    assert len(list(run_all(kernel, scenarios))) == len(scenarios)
+    assert len(loads) + len(writes) > 200
+    refused = Scenario((), bring=tuple(NAMES), seconds=0.5, changes=tuple(loads))
+    written = Scenario((), tuple(NAMES), seconds=0.5, changes=tuple(writes), trace=False)
+    assert len(list(run_all(kernel, [refused, written]))) == 2
 
 
 def test_unloading_is_refused_while_a_flow_runs_and_works_after(kernel: GuestKernel) -> None:
-    """run_all() itself unloads the module after each scenario and fails if it cannot."""
-    scenarios = [
-        Scenario(
-            (Flow(name, phases=((3.0, None),)),),
-            (name,),
-            seconds=3,
-            trace=False,
-            changes=((1.0, f"! use rmmod tcp_{name}"),),
-        )
-        for name in NAMES
-    ]
-    assert len(list(run_all(kernel, scenarios))) == len(NAMES)
+    """A flow of each module; run_all() itself unloads the modules at the end and fails if it cannot."""
+    flows = tuple(Flow(name, 40000 + i, phases=((3.0, None),)) for i, name in enumerate(NAMES))
+    changes = tuple((1.5, f"! use rmmod tcp_{name}") for name in NAMES)
+    (result,) = run_all(kernel, [Scenario(flows, tuple(NAMES), seconds=3, trace=False, changes=changes)])
+    assert all(name in result.sockets.split() for name in NAMES)

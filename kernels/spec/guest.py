@@ -9,7 +9,7 @@ goes wrong, ``error.txt``.
 
 Path, one namespace each, so that neither delay nor loss sits on the sender:
 
-    snd ── rtr: tbf (burst two packets) over pfifo ──▶ wir: netem delay, rate, loss ──▶ rcv
+    snd, alt ── rtr: tbf (burst two packets) over pfifo ──▶ wir: netem delay, rate, loss ──▶ rcv
 
 Nothing that the host's files or speed decide may reach the packets: every scenario begins at a multiple of GRID_S on the
 guest's clock, long after the last one's connections are gone, and losses are drawn from the scenario's own seed.
@@ -17,7 +17,6 @@ guest's clock, long after the last one's connections are gone, and losses are dr
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
 import os
@@ -25,42 +24,33 @@ import pathlib
 import re
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
+
+sys.path[0] = str(pathlib.Path(__file__).resolve().parents[2])
+from kernels.spec import guest_cycles  # noqa: E402 (the first process finds the checkout by itself)
+from kernels.spec.guest_path import (  # noqa: E402
+    LIBC,
+    SENDERS,
+    build_path,
+    counters,
+    enter,
+    inside,
+    mount,
+    prepare,
+    sh,
+    use_ipv6,
+)
 
 OUT = pathlib.Path("/mnt")
 TRACEFS = pathlib.Path("/sys/kernel/tracing")
 PORT = 5001
-SND = "192.0.2.1"
-CLONE_NEWNET = 0x40000000
 GRID_S = 1000
 PAGE_BYTES = 65536
-LIBC = ctypes.CDLL(None, use_errno=True)
-SYSCTLS = {
-    "tcp_no_metrics_save": "1",
-    "tcp_rmem": "4096 16777216 67108864",
-    "tcp_wmem": "4096 16777216 67108864",
-}
-
-
-def sh(command: str, text: str | None = None) -> str:
-    done = subprocess.run(command.split(), capture_output=True, text=True, check=False, input=text)
-    if done.returncode:
-        raise RuntimeError(f"{command}: exit {done.returncode}: {done.stderr.strip()} {done.stdout.strip()}")
-    return done.stdout
-
-
-def mount(fstype: str, target: str, options: str = "") -> None:
-    if LIBC.mount(b"none", target.encode(), fstype.encode(), 0, options.encode()):
-        number = ctypes.get_errno()
-        raise OSError(number, f"mount {fstype} on {target}: {os.strerror(number)}")
 
 
 def boot() -> None:
@@ -75,126 +65,12 @@ def boot() -> None:
     mount("hostfs", str(OUT), match[1])
 
 
-def enter(netns: str) -> None:
-    with open(f"/run/netns/{netns}") as handle:
-        if LIBC.setns(handle.fileno(), CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), f"setns {netns}")
-
-
-@contextmanager
-def inside(netns: str) -> Iterator[None]:
-    with open("/proc/self/ns/net") as home:
-        enter(netns)
-        try:
-            yield
-        finally:
-            LIBC.setns(home.fileno(), CLONE_NEWNET)
-
-
-def write_sysctl(name: str, value: str) -> None:
-    pathlib.Path("/proc/sys/net/ipv4", name).write_text(value)
-
-
-def build_path() -> None:
-    names = ("snd", "rtr", "wir", "rcv")
-    sh("ip -batch -", "".join(f"netns add {name}\n" for name in names))
-    for name in names:
-        with inside(name):  # its own packets would take draws from the losses
-            pathlib.Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
-            pathlib.Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").write_text("1")
-    links = (
-        ("snd", "192.0.2.1", "rtr", "192.0.2.2"),
-        ("rtr", "198.51.100.1", "wir", "198.51.100.2"),
-        ("wir", "203.0.113.1", "rcv", "203.0.113.2"),
-    )
-    mac = {name: f"02:00:00:00:00:{i:02x}" for i, name in enumerate(names)}
-    sh(
-        "ip -batch -",
-        "".join(
-            f"link add {left}-{right} netns {left} address {mac[left]} type veth "
-            f"peer name {right}-{left} netns {right} address {mac[right]}\n"
-            for left, _, right, _ in links
-        ),
-    )
-    lines: dict[str, list[str]] = {name: [] for name in names}
-    for left, left_ip, right, right_ip in links:
-        for name, other, addr, peer in ((left, right, left_ip, right_ip), (right, left, right_ip, left_ip)):
-            lines[name] += [
-                f"addr add {addr}/24 dev {name}-{other}",
-                f"link set {name}-{other} up",
-                f"neigh add {peer} lladdr {mac[other]} dev {name}-{other} nud permanent",
-            ]
-    lines["wir"].append(f"neigh add 203.0.113.3 lladdr {mac['rcv']} dev wir-rcv nud permanent")
-    lines["rcv"].append("addr add 203.0.113.3/24 dev rcv-wir")
-    lines["rtr"].append("route add 203.0.113.0/24 via 198.51.100.2")
-    lines["wir"].append("route add 192.0.2.0/24 via 198.51.100.1")
-    for name in names:
-        with inside(name):
-            sh("ip -batch -", "\n".join(lines[name]) + "\n")
-            for left, _, right, _ in links:
-                if name in (left, right):
-                    other = right if name == left else left
-                    sh(f"ethtool -K {name}-{other} tso off gso off gro off")
-            if name in ("rtr", "wir"):
-                write_sysctl("ip_forward", "1")
-            else:
-                for key, value in SYSCTLS.items():
-                    write_sysctl(key, value)
-
-
-def netem(netns: str, dev: str, delay_ms: float, rate_mbit: float, loss_percent: float, seed: int) -> None:
-    """Replace the root qdisc; tc of Debian 12 cannot say the seed of the losses, so this speaks netlink itself."""
-
-    def attribute(kind: int, body: bytes) -> bytes:
-        return struct.pack("=HH", 4 + len(body), kind) + body + bytes(-len(body) % 4)
-
-    loss = min(2**32 - 1, round(loss_percent / 100 * 2**32))
-    options = struct.pack("=IIIIII", 0, 1_000_000, loss, 0, 0, 0)
-    options += attribute(10, struct.pack("=q", round(delay_ms * 1e6)))  # TCA_NETEM_LATENCY64
-    options += attribute(14, struct.pack("=Q", seed))  # TCA_NETEM_PRNG_SEED
-    if rate_mbit:
-        options += attribute(6, struct.pack("=IiIi", round(rate_mbit * 125_000), 0, 0, 0))  # TCA_NETEM_RATE
-    with inside(netns), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as link:
-        body = struct.pack("=BBHiIII", 0, 0, 0, socket.if_nametoindex(dev), 0, 0xFFFFFFFF, 0)  # struct tcmsg, root
-        body += attribute(1, b"netem\0") + attribute(2, options)  # TCA_KIND, TCA_OPTIONS
-        # RTM_NEWQDISC; REQUEST, ACK, REPLACE, CREATE
-        link.send(struct.pack("=IHHII", 16 + len(body), 36, 0x505, 1, 0) + body)
-        error = struct.unpack_from("=i", link.recv(4096), 16)[0]
-    if error:
-        raise OSError(-error, f"netem on {dev}: {os.strerror(-error)}")
-
-
-def prepare(s: dict[str, Any]) -> None:
-    """Make the path what the scenario says."""
-    mss = s["packet_bytes"] - 40
-    quick = " quickack 1" if s["quickack"] else ""
-    frame = s["packet_bytes"] + 14
-    with inside("snd"):
-        sh(f"ip route replace default via 192.0.2.2 advmss {mss}")
-        write_sysctl("tcp_sack", str(int(s["sack"])))
-        subprocess.run(["tc", "qdisc", "del", "dev", "snd-rtr", "root"], capture_output=True, check=False)
-        if s["sender_mbit"]:
-            sh(f"tc qdisc add dev snd-rtr root tbf rate {s['sender_mbit']}mbit burst {2 * frame} limit 100000000")
-        elif s["sender_qdisc"]:
-            sh(f"tc qdisc add dev snd-rtr root {s['sender_qdisc']}")
-    with inside("rcv"):
-        sh(f"ip route replace default via 203.0.113.1 advmss {mss}{quick}")
-        write_sysctl("tcp_sack", str(int(s["sack"])))
-    with inside("rtr"):
-        subprocess.run(["tc", "qdisc", "del", "dev", "rtr-wir", "root"], capture_output=True, check=False)
-        if s["rate_mbit"]:
-            sh(
-                "tc -batch -",
-                f"qdisc add dev rtr-wir root handle 1: tbf rate {s['rate_mbit']}mbit burst {2 * frame} "
-                f"limit 100000000\nqdisc add dev rtr-wir parent 1:1 handle 10: pfifo limit {s['buffer_packets']}\n",
-            )
-    netem("wir", "wir-rcv", s["delay_ms"], s["rate_mbit"], s["loss_percent"], s["seed"])
-    netem("wir", "wir-rtr", s["delay_ms"], 0, s["ack_loss_percent"], s["seed"] + 1)
-
-
-def receiver(total_flows: int) -> None:
+def receiver(total_flows: int, *, ipv6: bool) -> None:
     enter("rcv")
-    listener = socket.create_server(("0.0.0.0", PORT), backlog=64)  # noqa: S104 (a namespace of its own)
+    if ipv6:
+        listener = socket.create_server(("::", PORT), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
+    else:
+        listener = socket.create_server(("0.0.0.0", PORT), backlog=64)  # noqa: S104 (a namespace of its own)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
 
     def drain(conn: socket.socket) -> None:
@@ -211,12 +87,13 @@ def receiver(total_flows: int) -> None:
 
 def sender(flow: dict[str, Any], start: float) -> None:
     """Phases: [seconds, bytes per second or null for as much as the window lets]."""
-    enter("snd")
+    enter(flow["host"])
     time.sleep(max(0.0, start + flow["start_s"] - time.monotonic()))
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    ipv6 = ":" in flow["dst"]
+    sock = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow["cca"].encode())
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.bind((SND, flow["port"]))
+    sock.bind((SENDERS[flow["host"]][ipv6], flow["port"]))
     sock.connect((flow["dst"], PORT))
     block = bytes(1 << 18)
     for seconds, rate in flow["phases"]:
@@ -282,18 +159,6 @@ def trace_lost() -> int:
     return sum(int(line.split(":")[1]) for line in stats if line.split(":")[0] in ("overrun", "dropped events"))
 
 
-def counters(netns: str) -> dict[str, int]:
-    """The kernel's TCP counters of a namespace."""
-    result: dict[str, int] = {}
-    with inside(netns):
-        text = pathlib.Path("/proc/net/netstat").read_text() + pathlib.Path("/proc/net/snmp").read_text()
-    lines = text.splitlines()
-    for names, values in zip(lines[::2], lines[1::2], strict=True):
-        if names.startswith(("TcpExt:", "Tcp:")):
-            result.update(zip(names.split()[1:], map(int, values.split()[1:]), strict=True))
-    return result
-
-
 def run(s: dict[str, Any], number: int) -> dict[str, Any]:
     for module in s["modules"]:
         sh("insmod " + " ".join([module["path"], *(f"{k}={v}" for k, v in module["params"].items())]))
@@ -317,7 +182,7 @@ def run(s: dict[str, Any], number: int) -> dict[str, Any]:
         children.append(pid)
 
     before = {name: counters(name) for name in ("snd", "rcv")}
-    fork(receiver, len(s["flows"]))
+    fork(lambda: receiver(len(s["flows"]), ipv6=s["ipv6"]))
     start = math.ceil((time.monotonic() + 1) / GRID_S) * float(GRID_S)
     for flow in s["flows"]:
         fork(sender, flow, start)
@@ -330,7 +195,7 @@ def run(s: dict[str, Any], number: int) -> dict[str, Any]:
     queue = json.loads(sh("tc -s -j -n rtr qdisc show dev rtr-wir"))
     sender_queue = json.loads(sh("tc -s -j -n snd qdisc show dev snd-rtr"))
     with inside("snd"):
-        sockets = sh("ss -tinHO")
+        sockets = sh("ss -tinoHO")
     after = {name: counters(name) for name in before}
     for pid in children:
         os.kill(pid, signal.SIGKILL)
@@ -352,6 +217,8 @@ def run(s: dict[str, Any], number: int) -> dict[str, Any]:
     time.sleep(GRID_S / 2)  # until the last sockets are gone
     with inside("snd"):
         subprocess.run(["tc", "qdisc", "del", "dev", "snd-rtr", "root"], capture_output=True, check=False)
+    if s["ipv6"]:
+        use_ipv6(on=False)
     for module in reversed(s["modules"]):
         if pathlib.Path("/sys/module", module["name"]).exists():
             sh(f"rmmod {module['name']}")
@@ -363,7 +230,12 @@ def main() -> None:
         boot()
         build_path()
         for number, scenario in enumerate(json.loads((OUT / "scenarios.json").read_text())):
-            result = run(scenario, number)
+            result: Any
+            if scenario["cycles"]:
+                prepare(scenario)
+                result = guest_cycles.run(scenario["cycles"], scenario["modules"], scenario["ccas"])
+            else:
+                result = run(scenario, number)
             (OUT / f"{number}.json").write_text(json.dumps(result))
     except BaseException:  # noqa: BLE001 (process 1 must reach the power switch)
         text = traceback.format_exc()

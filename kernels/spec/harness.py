@@ -6,6 +6,7 @@ The same scenario gives the same hooks, bit for bit, on any machine: see guest.p
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -14,7 +15,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from kernels.spec import trace
@@ -67,7 +68,8 @@ class Flow:
     port: int = 40000
     start_s: float = 0.0
     phases: tuple[tuple[float, float | None], ...] = ((10.0, None),)
-    dst: str = "203.0.113.2"  # the receiver is also 203.0.113.3
+    dst: str = "203.0.113.2"  # the receiver is also 203.0.113.3, and 2001:db8:3::2 and ::3 in a scenario with IPv6
+    host: str = "snd"  # or alt, another network namespace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Scenario:
     seed: int = 1  # of the losses
     quickack: bool = True
     sack: bool = True
+    ipv6: bool = False
     blackouts: tuple[tuple[float, float], ...] = ()
     changes: tuple[tuple[float, str], ...] = ()  # commands in the guest, see guest.change()
     bring: tuple[str, ...] = ()  # modules that are not loaded but lie in the guest's /mnt
@@ -125,16 +128,30 @@ def run_all(kernel: Kernel, scenarios: Sequence[Scenario], timeout_s: float = 60
 
     Raises GuestError where the guest, or what it was told to do, failed.
     """
-    with tempfile.TemporaryDirectory(prefix="warpbed-spec-", dir=MEMORY if os.path.isdir(MEMORY) else None) as name:
-        out = pathlib.Path(name)
-        for module in {
-            m for s in scenarios for m in (*s.modules, *s.bring)
-        }:  # the guest covers the host's /tmp: they come along
-            shutil.copy(kernel.modules / f"{file_name(module)}.ko", out)
+    with _folder(kernel, (m for s in scenarios for m in (*s.modules, *s.bring))) as out:
         (out / "scenarios.json").write_text(json.dumps([_for_guest(s) for s in scenarios]))
         _boot(kernel, out, timeout_s)
         for i in range(len(scenarios)):
             yield _read(out, i)
+
+
+def run_cycles(kernel: Kernel, modules: Sequence[str], ccas: Sequence[str], count: int) -> list[dict[str, int]]:
+    """Load all modules, send with all algorithms, unload all, count times; kB of kernel memory after each time."""
+    scenario = {**_for_guest(Scenario((), tuple(modules))), "cycles": count, "ccas": list(ccas)}
+    with _folder(kernel, modules) as out:
+        (out / "scenarios.json").write_text(json.dumps([scenario]))
+        _boot(kernel, out, 120.0 + 5 * count)
+        figures: list[dict[str, int]] = json.loads((out / "0.json").read_text())
+    return figures
+
+
+@contextlib.contextmanager
+def _folder(kernel: Kernel, modules: Iterable[str]) -> Iterator[pathlib.Path]:
+    """The guest's /mnt, with modules; the guest covers the host's /tmp, so they have to come along."""
+    with tempfile.TemporaryDirectory(prefix="warpbed-spec-", dir=MEMORY if os.path.isdir(MEMORY) else None) as name:
+        for module in set(modules):
+            shutil.copy(kernel.modules / f"{file_name(module)}.ko", name)
+        yield pathlib.Path(name)
 
 
 def file_name(module: str) -> str:
@@ -143,7 +160,7 @@ def file_name(module: str) -> str:
 
 
 def _for_guest(scenario: Scenario) -> dict[str, Any]:
-    text = dataclasses.asdict(scenario)
+    text: dict[str, Any] = {**dataclasses.asdict(scenario), "cycles": 0}
     names = [file_name(m) for m in scenario.modules]
     text["modules"] = [
         {"name": name, "path": f"/mnt/{name}.ko", "params": scenario.params.get(module, {})}
