@@ -42,7 +42,7 @@ IN_TREE = {
     "bbr": "BBR version 1, Cardwell et al. 2016",
     "cdg": "CAIA delay gradient, Hayes and Armitage 2011",
     "nv": "New Vegas, Brakmo 2010",
-    "dctcp": "DCTCP, RFC 8257",
+    "dctcp": "DCTCP, RFC 8257; towards a host whose default it is not, the kernel makes it Reno (`dctcp-reno`)",
 }
 
 

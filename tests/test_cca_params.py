@@ -18,7 +18,7 @@ GROUPS = """\
 warpbed: 1
 name: groups
 title: Three values of TTFWC's tp in one run
-duration: 20s
+duration: 10s
 topology: {name: dumbbell, params: {pairs: 3, rate: 15mbit, delay: 18ms, buffer: 40p, access_rate: 1gbit, access_delay: 500us}}
 hosts: {ack: every, mss: 960}
 flows:
