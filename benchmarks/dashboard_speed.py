@@ -2,7 +2,7 @@
 """How fast the store takes rows in and how fast dashboards draw a day of measurements.
 
     python -m benchmarks.dashboard_speed                    ingestion, then 50 million rows; needs root, ~10 GB of disk
-    python -m benchmarks.dashboard_speed --rows 1000000     a quick form
+    python -m benchmarks.dashboard_speed --rows 1000000     a quick form; --rows 0 measures ingestion only
 
 A real TimescaleDB (collectors.store.debian_server) with durable writes, on this machine. The rows of the campaign are made by the
 server; ingestion is measured with real records. Every panel of Campaign, Compare and Run is then asked for the whole day.
@@ -167,6 +167,8 @@ def main() -> None:
         ) as server:
             database = store_lab.make(server, "bench")
             print(json.dumps({"ingestion": ingestion(database, Path(place) / "results")}), flush=True)
+            if not options.rows:
+                return
             with connected("writer", database.url, autocommit=True) as connection:
                 duration_s = DAY_S / options.runs
                 rows = fill(

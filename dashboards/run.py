@@ -107,7 +107,7 @@ def dashboard() -> Any:
     made = made.with_panel(lines("Drops and marks", "Packets that each router's queue dropped or marked, per interval.", "none",
         queue_series("sum(drops)", "drops", "A"), queue_series("sum(marks)", "marks", "B"), label="packets", bars=True))  # fmt: skip
     made = made.with_panel(rows("Flows", "Each data connection as a whole.", Query(
-        f"SELECT p.flow, p.cca, src, dst, start_s, end_s, packets, retransmitted_packets, throughput_mbps, goodput_mbps, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, "
+        f"SELECT p.flow, p.cca, src, dst, start_s, end_s, packets, retransmitted_packets, fast_retransmissions, timeout_retransmissions, spurious_retransmissions, throughput_mbps, goodput_mbps, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, "
         f"completion_s FROM flows p JOIN runs r USING (run_id) WHERE {FLOW} ORDER BY 1"), height=6,
         overrides={name: [("unit", unit)] for name, unit in {"start_s": "s", "end_s": "s", "completion_s": "s", "throughput_mbps": "Mbits",
                    "goodput_mbps": "Mbits", "rtt_min_ms": "ms", "rtt_mean_ms": "ms", "rtt_p95_ms": "ms"}.items()}))  # fmt: skip

@@ -17,6 +17,7 @@ from testbed.commands import (
     check,
     collect,
     compare,
+    dashboards,
     execute,
     listing,
     metrics,
@@ -43,6 +44,7 @@ COMMANDS = (
     campaign,
     new_algorithm,
     store,
+    dashboards,
     schema,
     test,
 )

@@ -124,7 +124,7 @@ mount --rbind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 run() { chroot --userspec=postgres:postgres "$root" "$@"; }
 [ -e "$folder/data/PG_VERSION" ] || run "$0/initdb" --pgdata=/srv/data --username=postgres --auth=scram-sha-256 --pwfile=/srv/password \
-    --encoding=UTF8 --locale=C.UTF-8 >/dev/null
+    --encoding=UTF8 --locale=C.UTF-8 ${size:+--waldir=/srv/wal} >/dev/null
 run "$0/postgres" -D /srv/data "$@" & # this shell stays root: a process that changes its user outlives its parent
 wait
 """
@@ -133,7 +133,7 @@ wait
 def start(folder: Path, size: str = "", **settings: str) -> Server:
     """Start a server whose data and socket are in `folder` (its path is short: a socket's has 107 bytes at most).
 
-    size: keep the data in memory, of this size such as "200m", as on a disk that can be full
+    size: keep the tables (not the log) in memory, of this size such as "200m", as on a disk that can be full
     """
     root = tree() / "root"
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from collectors import records
 from collectors.store import derive
@@ -133,10 +134,14 @@ def _table(rows: list[tuple[Any, ...]], schema: list[tuple[str, Any]]) -> Any:
 def _view(database: Any, kind: str, folders: Sequence[RunFolder], ids: Sequence[int]) -> None:
     """A record of all runs as one view; of runs without it there are no rows."""
     names = [name for name, _ in records.SCHEMAS[kind]]
-    columns = ", ".join(f'CAST("{name}" AS {TYPES[wanted]}) AS "{name}"' for name, wanted in records.SCHEMAS[kind])
     parts = []
     for run_id, folder in zip(ids, folders, strict=True):
         if file := folder.records.get(kind):
+            there = set(pq.read_schema(file).names)
+            columns = ", ".join(
+                f"CAST({_quoted(name) if name in there else 'NULL'} AS {TYPES[wanted]}) AS {_quoted(name)}"
+                for name, wanted in records.SCHEMAS[kind]
+            )
             place = str(file).replace("'", "''")
             parts.append(f"SELECT {run_id}::BIGINT AS run_id, {columns} FROM read_parquet('{place}')")
     if not parts:
@@ -145,3 +150,7 @@ def _view(database: Any, kind: str, folders: Sequence[RunFolder], ids: Sequence[
         parts = [f'SELECT * FROM "{kind}_empty"']
     time = f", {TIME}" if "time_ns" in names else ""
     database.execute(f'CREATE VIEW "{kind}" AS SELECT *{time} FROM ({" UNION ALL ".join(parts)})')
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'

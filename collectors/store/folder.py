@@ -25,6 +25,14 @@ from collectors.store.errors import StoreUsageError
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+# Columns without which a record says nothing; others may be missing, as in files of a collector that did not know them yet.
+REQUIRED = {
+    "flows": "flow src dst", "intervals": "time_ns t_s flow width_s wire_bytes delivered_bytes", "acks": "time_ns t_s flow ack rtt_us",
+    "sockets": "time_ns t_s flow cwnd_packets ssthresh_packets", "tcp_info": "time_ns t_s flow ca_state cwnd_packets",
+    "queues": "time_ns t_s node interface backlog_packets drops",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class RunRow:
     """A row of `runs` without its number."""
@@ -138,9 +146,11 @@ def _check(kind: str, file: Path) -> None:
             f"{file}: records of schema {version!r}, this Warpbed reads {records.SCHEMA_VERSION}; {again}"
         )
     for name, wanted in records.SCHEMAS[kind]:
-        seen = schema.field(name).type if name in schema.names else "missing"
-        if seen == "missing" or not _fits(seen, wanted):
-            raise StoreUsageError(f"{file}: column {name} is {seen}, it has to be {wanted}; {again}")
+        if name not in schema.names:
+            if name in REQUIRED.get(kind, "time_ns t_s").split():
+                raise StoreUsageError(f"{file}: column {name} is missing; {again}")
+        elif not _fits(schema.field(name).type, wanted):
+            raise StoreUsageError(f"{file}: column {name} is {schema.field(name).type}, it has to be {wanted}; {again}")
 
 
 def _fits(seen: Any, wanted: Any) -> bool:
@@ -156,7 +166,7 @@ def _span(document: Mapping[str, Any], files: Mapping[str, Path]) -> tuple[int, 
     duration_s = float(timing.get("virtual_s") or timing.get("duration_s") or 0.0)
     start = (document.get("facts") or {}).get("start_realtime_ns")
     for kind, file in files.items():
-        if not any(name == "time_ns" for name, _ in records.SCHEMAS[kind]):
+        if not any(name == "t_s" for name, _ in records.SCHEMAS[kind]):
             continue
         found = pq.ParquetFile(file)
         if found.metadata.num_rows and start is None:

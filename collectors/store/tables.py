@@ -67,14 +67,15 @@ class Table:
         """(name, type) in the database, run_id first."""
         found = [("run_id", "bigint NOT NULL")]
         for name, kind in self.columns:
-            found.append(("time", "timestamptz NOT NULL") if name == "time_ns" else (name, SQL_TYPES[kind]))
+            time = "timestamptz NOT NULL" if self.timed else "timestamptz"
+            found.append(("time", time) if name == "time_ns" else (name, SQL_TYPES[kind]))
         return found
 
 
 def tables() -> Iterator[Table]:
     """Every table of rows that belong to a run."""
     for name, columns in {**records.SCHEMAS, **POINT_COLUMNS}.items():
-        yield Table(name, tuple(columns), any(column == "time_ns" for column, _ in columns))
+        yield Table(name, tuple(columns), any(column == "t_s" for column, _ in columns))
 
 
 def ddl(table: Table) -> Iterator[str]:

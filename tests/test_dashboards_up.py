@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed dashboards`: with a Docker daemon of the tests' own and the database image built here, as no other can be had."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from testbed.cache import ROOT
+from tests import store_lab
+from tests.make_results import Case
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
+START_TIMEOUT_S = 60
+
+
+@pytest.fixture(scope="module")
+def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A daemon in namespaces that end with it, whatever happens to it; its containers use the host's network."""
+    if os.geteuid() != 0:
+        pytest.skip("starting a Docker daemon needs root")
+    for program in ("dockerd", "docker", "mmdebstrap"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    folder = tmp_path_factory.mktemp("docker")
+    address = f"unix://{folder}/socket"
+    with open(folder / "log", "wb") as log:
+        daemon = subprocess.Popen(
+            ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child=KILL", "dockerd",
+             "--data-root", str(folder / "data"), "--exec-root", str(folder / "exec"), "--pidfile", str(folder / "pid"),
+             "--host", address, "--bridge", "none", "--iptables=false", "--ip6tables=false"],
+            stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while subprocess.run(["docker", "--host", address, "version"], capture_output=True, check=False).returncode:
+            if daemon.poll() is not None or time.monotonic() > deadline:
+                words = (folder / "log").read_text(errors="replace").splitlines()[-3:]
+                pytest.skip("this machine cannot run a Docker daemon: " + " ".join(words))
+            time.sleep(0.2)
+        yield address
+    finally:
+        daemon.kill()
+        daemon.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def warpbed(state: Path, docker: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name not in ("PGPASSFILE", "WARPBED_DATABASE")}
+    environment |= {"WARPBED_STATE": str(state), "DOCKER_HOST": docker}
+    return subprocess.run(
+        [ROOT / "warpbed", *arguments], capture_output=True, text=True, check=False, env=environment, timeout=500
+    )
+
+
+def containers(docker: str) -> list[str]:
+    return subprocess.run(
+        ["docker", "--host", docker, "ps", "--all", "--quiet"], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+
+def volumes(docker: str) -> set[str]:
+    words = subprocess.run(
+        ["docker", "--host", docker, "volume", "ls", "--quiet"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    return {name for name in words if name.startswith("warpbed")}
+
+
+def test_up_loads_results_privately_and_down_keeps_them_until_purged(docker: str, tmp_path: Path) -> None:
+    results, state, port = (
+        store_lab.results(tmp_path / "results", 5.0, (Case("reno", 50, 1), Case("cubic", 50, 1))),
+        tmp_path / "state",
+        free_port(),
+    )
+    start = ("dashboards", "up", "--database-only", "--local-image", "--database-port", str(port), "--results")
+    done = warpbed(state, docker, *start, str(results))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"postgresql://127.0.0.1:{port}/warpbed" in done.stdout
+    assert warpbed(state, docker, "store", "status").stdout.splitlines()[-1].startswith("2 runs")
+
+    files = [
+        path
+        for path in (state / "dashboards").rglob("*")
+        if path.is_file() and "json" not in path.parts and "provisioning" not in path.parts
+    ]
+    assert {path.stat().st_mode & 0o777 for path in files if path.name != "compose.yml"} == {0o600}
+    assert (state / "dashboards").stat().st_mode & 0o777 == 0o700
+    secrets = [path.read_text().strip() for path in (state / "dashboards/passwords").iterdir()]
+    assert len(set(secrets)) == 5
+    assert min(map(len, secrets)) >= 32
+    assert not any(secret in done.stdout + done.stderr for secret in secrets)
+
+    listening = subprocess.run(
+        ["ss", "-Hltn", f"sport = :{port}"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert [word for word in listening if word.endswith(f":{port}")] == [f"127.0.0.1:{port}"]
+
+    down = warpbed(state, docker, "dashboards", "down")
+    assert down.returncode == 0, down.stdout + down.stderr
+    assert containers(docker) == []
+    assert volumes(docker)
+    unreachable = warpbed(state, docker, "store", "status")
+    assert unreachable.returncode == 2
+    assert "dashboards up" in unreachable.stderr
+
+    again = warpbed(state, docker, *start, str(results))
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert again.stdout.count("present: ") == 2
+    assert sorted(secrets) == sorted(path.read_text().strip() for path in (state / "dashboards/passwords").iterdir())
+
+    gone = warpbed(state, docker, "dashboards", "down", "--purge")
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert (containers(docker), volumes(docker), (state / "dashboards").exists()) == ([], set(), False)
+
+
+def test_a_port_in_use_is_told_before_anything_starts(docker: str, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = warpbed(
+            tmp_path, docker, "dashboards", "up", "--database-only", "--local-image", "--database-port", str(port)
+        )
+    assert done.returncode == 2
+    assert f"port {port} is in use; choose another with --database-port N" in done.stderr
+    assert not (tmp_path / "dashboards").exists()
+
+
+def test_no_docker_says_what_to_install(tmp_path: Path) -> None:
+    done = warpbed(tmp_path, f"unix://{tmp_path}/nothing", "dashboards", "up")
+    assert done.returncode == 2
+    assert "apt-get install --no-install-recommends docker.io docker-compose" in done.stderr
+    assert not (tmp_path / "dashboards").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--port", "80"), ("--database-port", "70000"), ("--port", "5000", "--database-port", "5000")]
+)
+def test_a_port_that_cannot_be_is_refused(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    done = warpbed(tmp_path, "", "dashboards", "up", *arguments)
+    assert done.returncode == 2
+    assert arguments[0] in done.stderr
+
+
+def test_images_are_pinned_and_nothing_has_a_default_password() -> None:
+    images = YAML(typ="safe").load(ROOT / "dashboards/images.yml")
+    assert len(images) == 2
+    for image in images.values():
+        assert re.fullmatch(r"[a-z]+/[a-z]+:[\w.-]+@sha256:[0-9a-f]{64}", image)
+    services = YAML(typ="safe").load(ROOT / "dashboards/compose.yml")["services"]
+    assert all(service["network_mode"] == "host" and "ports" not in service for service in services.values())
+    grafana, database = services["grafana"]["environment"], services["timescaledb"]
+    assert grafana["GF_AUTH_ANONYMOUS_ENABLED"] == grafana["GF_USERS_ALLOW_SIGN_UP"] == "false"
+    assert grafana["GF_SERVER_HTTP_ADDR"] == "127.0.0.1"
+    assert "listen_addresses=127.0.0.1" in database["command"]
+    for name, value in {**grafana, **database["environment"]}.items():
+        if "PASSWORD" in name:
+            assert value.startswith("${WARPBED_") and value.endswith(":?}"), name
+    source = YAML(typ="safe").load(ROOT / "dashboards/provisioning/datasources/warpbed.yml")["datasources"][0]
+    assert (source["user"], source["secureJsonData"]["password"], source["uid"]) == (
+        "warpbed_reader",
+        "$WARPBED_READER_PASSWORD",
+        "warpbed",
+    )
