@@ -3,7 +3,8 @@
 
     python3 -B -P -m testbed.agent.host FOLDER [TRACING]
 
-FOLDER holds plan.json and gets the raw files; TRACING is a folder of tracefs for the run's own (an instance). Prints the
+FOLDER holds plan.json and gets the raw files; TRACING is a folder of tracefs for the run's own (an instance), on a machine that
+must stay as it is; without it the machine is the run's own. Prints the
 agent's events, as the virtual host's guest does, and ends when its standard input ends, with all that it has started.
 """
 
@@ -47,12 +48,13 @@ def say(text: str) -> None:
     print(PREFIX + text, flush=True)
 
 
-def _run(folder: Path, tracing: Path) -> int:
+def _run(folder: Path, tracing: Path, own_network: bool) -> int:
     """The first process of the PID namespace."""
     _mount("none", "/", "", MS_PRIVATE_REC)
     _mount("proc", "/proc", "proc")
-    _mount("sysfs", "/sys", "sysfs")
-    _mount("tracefs", "/sys/kernel/tracing", "tracefs")
+    if own_network:  # /sys shows the network namespace that it was mounted in
+        _mount("sysfs", "/sys", "sysfs")
+        _mount("tracefs", "/sys/kernel/tracing", "tracefs")
     from mininet.net import Mininet
 
     from testbed.agent.machine import MachineNetwork
@@ -81,13 +83,13 @@ def _run(folder: Path, tracing: Path) -> int:
 def main(arguments: list[str]) -> int:
     folder, tracing = Path(arguments[0]), Path(arguments[1] if len(arguments) > 1 else "/sys/kernel/tracing")
     die_with_parent()
-    # a machine of a cabled network needs the interfaces that are in the first network namespace
-    network = 0 if (folder / CABLING).exists() else CLONE_NEWNET
+    # a machine of our own is used as it is: its interfaces, and what only its first network namespace may allow
+    network = CLONE_NEWNET if len(arguments) > 1 else 0
     _check(_libc.unshare(CLONE_NEWNS | CLONE_NEWPID | network), "unshare")
     child = os.fork()
     if child == 0:
         die_with_parent()
-        os._exit(_run(folder, tracing))
+        os._exit(_run(folder, tracing, network != 0))
     _, status = os.waitpid(child, 0)
     return abs(os.waitstatus_to_exitcode(status))
 

@@ -127,6 +127,7 @@ def _lay_out(work: Path, tree: Path) -> None:
         shutil.copy(FILES / name, target)
         target.chmod(mode)
     shutil.copy(work / "host", tree / "etc/ssh/ssh_host_ed25519_key")
+    shutil.copy(work / "host.pub", tree / "etc/ssh/ssh_host_ed25519_key.pub")
     (tree / "etc/ssh/ssh_host_ed25519_key").chmod(0o600)
     for folder in (tree, tree / "etc", tree / "etc/ssh", tree / "etc/warpbed"):
         folder.chmod(0o755)  # whatever the user's umask: it becomes the machine's /etc

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.hosts.vm import tsc
 from testbed.virtual.cage import die_with_parent
 
 QEMU = "qemu-system-x86_64"
@@ -52,7 +53,7 @@ def command(
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
         "-rtc", "base=utc,clock=host",
         "-kernel", str(kernel),
-        "-append", f"{APPEND} root=/dev/vda ro init=/sbin/init",
+        "-append", f"{APPEND}{_clock(accelerator)} root=/dev/vda ro init=/sbin/init",
         "-drive", f"id=root,file={_escaped(image)},format=raw,if=none,readonly=on",
         "-device", "virtio-blk-device,drive=root",
         "-device", "virtio-rng-device",
@@ -63,6 +64,11 @@ def command(
         line += ["-netdev", f"socket,id=n{number},fd={nic.fd}"]
         line += ["-device", f"virtio-net-device,netdev=n{number},mac={nic.mac}"]
     return line
+
+
+def _clock(accelerator: str) -> str:
+    """Under KVM the machine has KVM's clock."""
+    return f" tsc_early_khz={tsc.khz()}" if accelerator == "tcg" else ""
 
 
 def _accelerated(accelerator: str) -> list[str]:
