@@ -33,7 +33,9 @@ SHORT = {
     "afifi2014/geo-one-way.yml": Short(20, "cca=ftat|hybla"),
     "afifi2014/shared.yml": Short(10, ""),
     "ho2008/fig5.2-5.4.yml": Short(6, "cca=medley|ctcp,buffer=50p"),
+    "afifi2014/reverse-on-off.yml": Short(40, "cca=ftat"),
     "kato2012/smoothness.yml": Short(8, "tp=90,seed=1"),
+    "yu2009/packet-pairs.yml": Short(40, "cross=poisson"),
     "yu2009/ssipp-single.yml": Short(5, "size=40KB"),
 }
 
@@ -54,7 +56,11 @@ def shortened(text: str, length_s: int) -> str:
     factor = length_s / seconds(data["duration"])
     data["duration"] = f"{length_s}s"
     data["warmup"] = f"{round(seconds(data.get('warmup', '0s')) * factor * 1e3)}ms"
-    for flow in data["flows"]:
+    for entry in data.get("traffic", []):  # periods and starts shrink with the run
+        for key in ("start", "stop", "on", "off", "gap", "life"):
+            if key in entry and "(" not in str(entry[key]):
+                entry[key] = f"{max(1, round(seconds(entry[key]) * factor * 1e3))}ms"
+    for flow in data.get("flows", []):
         flow["start"] = f"{round(min(seconds(flow.get('start', '0s')), length_s / 2) * 1e3)}ms"
         if "stop" in flow:
             flow["stop"] = f"{round(seconds(flow['stop']) * factor * 1e3)}ms"
@@ -71,4 +77,5 @@ def test_a_short_form_runs_and_is_trusted(kernel: GuestKernel, tmp_path: Path, n
     assert runs
     for run in runs:
         assert run["verdict"]["value"] in ("valid", "suspect"), run["verdict"]
-        assert run["metrics"]["goodput_mbps"] > 0
+        assert run["metrics"]["goodput_mbps"] is None or run["metrics"]["goodput_mbps"] > 0
+        assert run["metrics"]["flows"] or run["metrics"]["applications"]
