@@ -120,7 +120,8 @@ class SshHosts:
             + (f"SetEnv {environment}\n" if environment else "")
         )
         script = (
-            f"mount --bind {folder}/boot_id /proc/sys/kernel/random/boot_id && "
+            f"mount --bind {folder}/boot_id /proc/sys/kernel/random/boot_id && mkdir -p /run/warpbed && "
+            "mount -t tmpfs -o mode=0755 tmpfs /run/warpbed && "
             f"exec /usr/sbin/sshd -D -e -f {folder}/sshd_config"
         )
         with open(folder / "sshd.log", "ab") as log:

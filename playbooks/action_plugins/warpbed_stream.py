@@ -3,6 +3,7 @@
 
     - warpbed_stream:
         argv: [program, argument, ...]
+        environment: {NAME: value}
 
 Ansible's own command module shows nothing until the program has ended, which a run of minutes must not do. The
 program is started so that it ends when Ansible does, also when Ansible is killed: its standard input is a pipe, whose
@@ -38,7 +39,8 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail("warpbed_stream needs argv, a list of program and arguments")
         if self._task.check_mode:
             return {**result, "skipped": True, "msg": "check mode runs nothing"}
-        code, lines = _stream([str(part) for part in argv])
+        more = {str(name): str(value) for name, value in (self._task.args.get("environment") or {}).items()}
+        code, lines = _stream([str(part) for part in argv], more)
         if status := os.environ.get("WARPBED_STATUS"):  # for whoever has called ansible-playbook
             Path(status).write_text(str(code))
         result.update(rc=code, changed=code == 0 and not any(line.startswith("nothing to do") for line in lines))
@@ -47,7 +49,7 @@ class ActionModule(ActionBase):
         return result
 
 
-def _stream(argv: list[str]) -> tuple[int, list[str]]:
+def _stream(argv: list[str], more: dict[str, str]) -> tuple[int, list[str]]:
     display, lines = Display(), []
     # Ansible's worker is a process of its own; without this it would outlive a killed ansible-playbook
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -58,7 +60,7 @@ def _stream(argv: list[str]) -> tuple[int, list[str]]:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        env=dict(os.environ, WARPBED_STOP_AT_EOF="1"),
+        env=dict(os.environ, WARPBED_STOP_AT_EOF="1", **more),
     )
     assert process.stdin is not None and process.stdout is not None
     try:

@@ -10,6 +10,7 @@ the machine's own interface instead of one of a pair:
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from pathlib import Path
 
@@ -33,6 +34,7 @@ class MachineNetwork:
         self._plan, self._cabling = plan, cabling
         self._holders: dict[str, subprocess.Popen[bytes]] = {}
         self._own_qdiscs: dict[str, list[OwnQdisc]] = {}
+        self._taken: list[tuple[str, str, str, str]] = []
         node = self.plans[cabling.node]
         try:
             self._hold(cabling.node)
@@ -69,6 +71,14 @@ class MachineNetwork:
         return echo_rtt_ns(self.pid(source), self.plans[destination].address)
 
     def stop(self) -> None:
+        """Give the machine its interfaces back as they were named; where this is killed before, the kernel gives them back."""
+        for holder, name, nic, mac in self._taken:
+            with contextlib.suppress(BuildError), entered(self.pid(holder)):
+                batch(
+                    "ip",
+                    [f"link set {name} down", f"link set {name} address {mac}", f"link set {name} netns 1 name {nic}"],
+                )
+        self._taken = []
         for process in self._holders.values():
             process.kill()
             process.wait()
@@ -92,9 +102,11 @@ class MachineNetwork:
 
     def _connect(self, interface: Interface) -> None:
         number, nic = self._cabling.numbers[interface.name], self._nic(interface)
+        mac = (SYS_NET / nic / "address").read_text().strip()
         if number not in self._cabling.wires:
             # names are given over there, where nothing of the same name can be in the way
             batch("ip", [f"link set {nic} down", f"link set {nic} netns {self.pid(self._cabling.node)}"])
+            self._taken.append((self._cabling.node, interface.name, nic, mac))
             with entered(self.pid(self._cabling.node)):
                 batch(
                     "ip",
@@ -107,6 +119,7 @@ class MachineNetwork:
         if link.b == self._cabling.node:
             near, far, there, back = far, near, back, there
         batch("ip", [f"link set {nic} down", f"link set {nic} netns {self.pid(WIRES)}"])
+        self._taken.append((WIRES, far, nic, mac))
         with entered(self.pid(WIRES)):
             write_sysctls({"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"})
             batch(

@@ -111,6 +111,8 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         facts["queue_statistics"] = {name: environment.queue_statistics(pid) for name, pid in network.pids().items()}
     finally:
         run.kill()
+        if isinstance(network, MachineNetwork):
+            network.stop()
 
 
 def _set_cca_params(plan: Plan) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from testbed.errors import UsageError
 from testbed.hosts.base import Host
+from testbed.hosts.lab.host import LabHost
+from testbed.hosts.lab.machines import load as load_machines
 from testbed.hosts.local.host import LocalHost
 from testbed.hosts.vm.builds import find as find_builds
 from testbed.hosts.vm.cabled import CabledHost
@@ -28,6 +30,7 @@ HOST_KINDS = {
     "virtual": Kind("a User-Mode-Linux guest in virtual time on this machine", "virtual"),
     "local": Kind("Mininet in real time on this machine and its own kernel, as root", "local"),
     "vm": Kind("one virtual machine (QEMU) that runs the whole Mininet network in real time", "vm"),
+    "lab": Kind("real machines over SSH, a node of the network each", "lab"),
     "cabled": Kind("a virtual machine per node, cabled with each other, in real time", "vm"),
 }
 
@@ -42,4 +45,6 @@ def open_host(kind: str, experiment: Experiment) -> Host:
         return VmHost(find_builds(experiment.kernel))
     if kind == "cabled":
         return CabledHost(find_builds(experiment.kernel))
+    if kind == "lab":
+        return LabHost(load_machines())
     raise UsageError(f"host {kind!r} is not built into this version; allowed: {', '.join(HOST_KINDS)}")

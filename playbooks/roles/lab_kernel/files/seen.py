@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Print what a machine's kernel is and which algorithms it has, each with the srcversion of its module ("" if built in)."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+AVAILABLE = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+modules, other = {}, []
+for name in AVAILABLE.read_text().split():
+    loaded = pathlib.Path(f"/sys/module/tcp_{name}/srcversion")
+    modules[name] = loaded.read_text().strip() if loaded.exists() else ""
+    if modules[name]:
+        told = subprocess.run(["/sbin/modinfo", "-F", "srcversion", f"tcp_{name}"], capture_output=True, text=True)
+        if told.returncode == 0 and told.stdout.strip() != modules[name]:
+            other.append(f"tcp_{name}")
+uname = os.uname()
+print(json.dumps({"release": uname.release, "version": uname.version, "modules": modules, "other": other}))

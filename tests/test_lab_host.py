@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The roles for lab machines and runs on them, against hosts that are network namespaces with an sshd of their own.
+
+Their kernel is this machine's: modules, kernel packages and reboots cannot be tried on them, and are skipped visibly.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import lab
+from tests.sshhosts import SshHosts, needs_ssh_hosts, run
+from tests.test_playbooks import BIN
+
+pytestmark = [needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(300)]
+
+# No delay and no loss: a kernel without netem can carry it, and the play's own check says so where it cannot.
+EXPERIMENT = """\
+warpbed: 1
+name: lab
+title: One short flow between machines
+duration: 4s
+topology:
+  name: line
+  params: {rate: 10mbit, delay: 0ms, buffer: 40p}
+flows:
+  - {name: f1, cca: reno, from: s1, to: d1}
+samplers: {tcp_probe: false}
+"""
+NODES = {"s": "s1", "r": "r1", "d": "d1"}
+
+
+class Cables:
+    """sender – router – receiver: interfaces that are plugged between the hosts."""
+
+    def __init__(self, hosts: SshHosts) -> None:
+        self.hosts = hosts
+        for a, nic_a, b, nic_b in (("s", "lan0", "r", "lan0"), ("r", "lan1", "d", "lan0")):
+            run("ip", "-n", hosts.netns(a), "link", "add", nic_a, "type", "veth", "peer", "name", nic_b,
+                "netns", hosts.netns(b))  # fmt: skip
+            for name, nic in ((a, nic_a), (b, nic_b)):
+                run("ip", "-n", hosts.netns(name), "link", "set", nic, "up")
+        run("ip", "-n", hosts.netns("s"), "addr", "add", "198.51.100.1/24", "dev", "lan0")
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
+    made = SshHosts(tmp_path_factory.mktemp("hosts"), list(NODES))
+    try:
+        Cables(made)
+        yield made
+    finally:
+        made.close()
+
+
+def inventory(hosts: SshHosts, folder: Path, **more: Any) -> Path:
+    nics = {"s": {"r1": "lan0"}, "r": {"s1": "lan0", "d1": "lan1"}, "d": {"r1": "lan0"}}
+    entries: dict[str, dict[str, Any]] = {
+        name: {
+            "ansible_host": hosts.control(name), "lab_node": NODES[name], "lab_nics": nics[name],
+            "lab_root": str(hosts.root(name)), "lab_emulates": False,
+        }
+        for name in hosts.names
+    }  # fmt: skip
+    entries["s"].update(more)
+    content = {
+        "all": {
+            "hosts": {"localhost": {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}},
+            "children": {"lab": {"hosts": entries, "vars": {
+                "ansible_user": "root", "lab_become": False, "ansible_python_interpreter": "/usr/bin/python3",
+                "ansible_ssh_private_key_file": str(hosts.key), "lab_known_hosts": str(hosts.known_hosts),
+                "ansible_ssh_common_args": f"-o UserKnownHostsFile={hosts.known_hosts}",
+                "lab_preflight_packages": ["python3"], "lab_kernel_mode": "none",
+                "lab_tuning_sysctls": {"net.ipv4.tcp_no_metrics_save": "1"},
+            }}},
+        }
+    }  # fmt: skip
+    file = folder / "hosts.yml"
+    file.write_text(json.dumps(content))
+    return file
+
+
+def play(hosts: SshHosts, folder: Path, playbook: str, *arguments: str, **more: Any) -> subprocess.Popen[str]:
+    file = lab.write(folder, EXPERIMENT)
+    variables = {
+        "experiment": str(file), "experiment_results": str(folder / "results"), "experiment_host": "lab",
+        "bootstrap_run_packages": ["dpkg"],
+    }  # fmt: skip
+    return subprocess.Popen(
+        [str(BIN / "ansible-playbook"), f"playbooks/{playbook}.yml", "-i", str(inventory(hosts, folder, **more)),
+         "-e", json.dumps(variables), *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=lab.ROOT, stdin=subprocess.DEVNULL,
+        env={**os.environ, "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"), "PYTHONPATH": str(lab.ROOT)},
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def end(process: subprocess.Popen[str], code: int = 0) -> str:
+    words, _ = process.communicate(timeout=250)
+    assert process.returncode == code, words
+    return words
+
+
+def condition(hosts: SshHosts) -> dict[str, Any]:
+    """What a run and the tuning could change of the hosts."""
+    found: dict[str, Any] = {}
+    for name in hosts.names:
+        links = json.loads(hosts.inside(name, "ip", "-j", "addr"))
+        found[name] = {
+            link["ifname"]: (link["address"], "UP" in link["flags"],
+                             [i["local"] for i in link["addr_info"] if i["scope"] == "global"],
+                             re.findall(r"(?:tcp-seg|generic-seg|generic-rec).*", hosts.inside(name, "ethtool", "-k", link["ifname"])))
+            for link in links
+        }  # fmt: skip
+        found[name]["sysctl"] = hosts.inside(name, "sysctl", "-n", "net.ipv4.tcp_no_metrics_save")
+        found[name]["state"] = (hosts.root(name) / "lab-state.json").exists()
+        found[name]["qdiscs"] = re.findall(r"qdisc (?:tbf|netem)", hosts.inside(name, "tc", "qdisc"))
+    return found
+
+
+def test_check_changes_nothing_a_run_gives_a_result_and_teardown_puts_all_back(hosts: SshHosts, tmp_path: Path) -> None:
+    before = condition(hosts)
+    words = end(play(hosts, tmp_path, "run_experiment", "--check"))
+    assert "offload lan0 tso: 1 → 0" in words and "tcp_no_metrics_save" in words
+    assert condition(hosts) == before
+    words = end(play(hosts, tmp_path, "run_experiment"))
+    (made,) = lab.runs(tmp_path / "results/lab")
+    flow = made["metrics"]["flows"][0]
+    assert made["host"] == "lab" and 8.5 < flow["goodput_mbps"] < 9.6, words
+    assert made["facts"]["host"]["machines"]["s1"]["host"] == hosts.control("s")
+    assert "reno" in made["facts"]["host"]["machines"]["s1"]["modules"]
+    again = end(play(hosts, tmp_path, "run_experiment"))
+    assert "nothing to do: all 1 runs are there" in again and "Record, then tune" not in again
+    for name in hosts.names:
+        assert hosts.processes(name) == []
+    assert "back to" in end(play(hosts, tmp_path, "teardown", "--check"))
+    end(play(hosts, tmp_path, "teardown"))
+    assert condition(hosts) == before
+    assert "Put back" not in end(play(hosts, tmp_path, "teardown"))
+
+
+def test_after_kill_9_in_the_middle_teardown_puts_all_back(hosts: SshHosts, tmp_path: Path) -> None:
+    before = condition(hosts)
+    process = play(hosts, tmp_path, "run_experiment")
+    deadline = time.monotonic() + 120
+    while not any("testbed.agent.host" in line for name in hosts.names for line in hosts.processes(name)):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    for name in hosts.names:
+        while any("testbed.agent" in line for line in hosts.processes(name)):
+            assert time.monotonic() < deadline, hosts.processes(name)
+            time.sleep(0.2)
+    if any("lan0" not in condition(hosts)[name] for name in hosts.names):
+        # interfaces that are not cards end with the namespace that a killed run leaves; cards come back to the machine
+        Cables(hosts)
+    end(play(hosts, tmp_path, "teardown"))
+    after = condition(hosts)
+    for name in hosts.names:
+        assert {k: v for k, v in after[name].items() if k in ("sysctl", "state", "qdiscs")} == {
+            k: v for k, v in before[name].items() if k in ("sysctl", "state", "qdiscs")
+        }
+        assert set(after[name]) == set(before[name])
+
+
+def test_interfaces_that_a_run_has_left_under_other_names_get_theirs_back(hosts: SshHosts, tmp_path: Path) -> None:
+    before = condition(hosts)
+    request = {"root": str(hosts.root("s")), "nics": ["lan0"], "sysctls": {}}
+    tool = lab.ROOT / "testbed/hosts/lab/tool.py"
+
+    def call(what: str) -> dict[str, Any]:
+        done = subprocess.run(
+            ["ip", "netns", "exec", hosts.netns("s"), "/usr/bin/python3", "-I", tool, what],
+            input=json.dumps(request), capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    assert call("tune")["changed"] and not call("tune")["changed"]
+    netns = hosts.netns("s")
+    for command in ("lan0 down", "lan0 name s1-eth0", "s1-eth0 address 02:00:00:00:00:01"):
+        run("ip", "-n", netns, "link", "set", *command.split())
+    run("ip", "-n", netns, "addr", "flush", "dev", "s1-eth0")
+    assert call("restore")["left"] == []
+    assert condition(hosts) == before
+    assert not call("restore")["changed"]
+
+
+def test_the_control_interface_is_never_a_test_interface(hosts: SshHosts, tmp_path: Path) -> None:
+    before = condition(hosts)
+    words = end(play(hosts, tmp_path, "run_experiment", lab_nics={"r1": "ctl0"}), code=2)
+    assert "ctl0 is the control interface and cannot be a test interface" in words
+    assert condition(hosts) == before
+
+
+def test_preflight_says_everything_that_is_wrong_at_once(hosts: SshHosts, tmp_path: Path) -> None:
+    words = end(play(
+        hosts, tmp_path, "run_experiment", lab_nics={"r1": "nic7"}, lab_preflight_free_bytes=10**18,
+    ), code=2)  # fmt: skip
+    assert "no interface nic7" in words and "MB needed" in words
+    assert not (tmp_path / "results/lab").exists()
+
+
+def test_a_router_that_cannot_emulate_is_told_before_a_run(hosts: SshHosts, tmp_path: Path) -> None:
+    lacks = subprocess.run(
+        ["ip", "netns", "exec", hosts.netns("r"), "tc", "qdisc", "add", "dev", "lan1", "root", "netem", "delay", "1ms"],
+        capture_output=True,
+    ).returncode
+    if not lacks:
+        run("ip", "netns", "exec", hosts.netns("r"), "tc", "qdisc", "del", "dev", "lan1", "root")
+        pytest.skip("this machine's kernel has netem")
+    words = end(play(hosts, tmp_path, "run_experiment", lab_emulates=True), code=2)
+    assert "the kernel cannot emulate links" in words and "netem" in words
+
+
+def test_modules_and_kernel_packages_on_lab_machines() -> None:
+    pytest.skip("these hosts share this machine's kernel: DKMS and booting another kernel need machines of their own")
