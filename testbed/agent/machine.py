@@ -10,7 +10,6 @@ the machine's own interface instead of one of a pair:
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 from pathlib import Path
 
@@ -73,11 +72,12 @@ class MachineNetwork:
     def stop(self) -> None:
         """Give the machine its interfaces back as they were named; where this is killed before, the kernel gives them back."""
         for holder, name, nic, mac in self._taken:
-            with contextlib.suppress(BuildError), entered(self.pid(holder)):
-                batch(
-                    "ip",
-                    [f"link set {name} down", f"link set {name} address {mac}", f"link set {name} netns 1 name {nic}"],
-                )
+            lines = [f"link set {name} down", f"link set {name} address {mac}", f"link set {name} netns 1 name {nic}"]
+            # in a process of its own: process 1 is this one, and its namespace must stay the machine's meanwhile
+            subprocess.run(
+                ["nsenter", "--target", str(self.pid(holder)), "--net", "ip", "-batch", "-"],
+                input="\n".join(lines) + "\n", text=True, capture_output=True,
+            )  # fmt: skip
         self._taken = []
         for process in self._holders.values():
             process.kill()
