@@ -34,10 +34,10 @@ def _check(result: int, what: str) -> None:
 
 
 def _mount(source: str, target: str, kind: str, flags: int = 0) -> None:
-    if _libc.mount(source.encode(), target.encode(), kind.encode(), flags, None):
-        # busy: the very same file system is mounted there already, as sysfs is on a machine whose network namespace is kept
-        if ctypes.get_errno() != errno.EBUSY:
-            raise OSError(ctypes.get_errno(), f"mount {target}: {os.strerror(ctypes.get_errno())}")
+    failed = _libc.mount(source.encode(), target.encode(), kind.encode(), flags, None)
+    # busy: the very same file system is mounted there already, as sysfs is on a machine whose network namespace is kept
+    if failed and ctypes.get_errno() != errno.EBUSY:
+        raise OSError(ctypes.get_errno(), f"mount {target}: {os.strerror(ctypes.get_errno())}")
 
 
 def die_with_parent() -> None:
