@@ -22,7 +22,7 @@ from testbed.hosts.base import Host, Outcome
 from testbed.results import FORMAT, Results, purge_aside
 from testbed.runs import Run
 from topologies.describe import notes
-from topologies.model import address_plan
+from topologies.model import Network, address_plan
 from topologies.tc import FULL_FRAME_BYTES
 
 Report = Callable[[dict[str, Any]], None]
@@ -168,7 +168,7 @@ def _run_json(job: Job, host: Host, outcome: Outcome, experiment: str) -> dict[s
     environment = dict(outcome.facts.get("environment", {}))
     environment["build"] = host.facts
     environment["host_cpu"] = _cpu_model()
-    environment["topology"] = _topology(job.plan)
+    environment["topology"] = picture(job.plan.network, job.plan.duration_s)
     environment["bottleneck"] = bottleneck(job.plan)
     facts = {key: value for key, value in outcome.facts.items() if key not in ("environment", "error", "ok")}
     return {
@@ -189,10 +189,10 @@ def _run_json(job: Job, host: Host, outcome: Outcome, experiment: str) -> dict[s
     }
 
 
-def _topology(plan: Plan) -> dict[str, Any]:
-    """Nodes and links for the report's picture."""
+def picture(network: Network, duration_s: float) -> dict[str, Any]:
+    """Nodes and links for the report's picture; a loss that changes counts with its mean over the run."""
     return {
-        "nodes": [{"name": node.name, "kind": node.kind} for node in plan.network.nodes],
+        "nodes": [{"name": node.name, "kind": node.kind} for node in network.nodes],
         "links": [
             {
                 "a": link.a,
@@ -202,10 +202,10 @@ def _topology(plan: Plan) -> dict[str, Any]:
                 "buffer": None
                 if link.forward.buffer is None
                 else f"{link.forward.buffer.size} {link.forward.buffer.unit}",
-                "loss": link.forward.mean_loss(FULL_FRAME_BYTES, 0, int(plan.duration_s * 1e9)),
+                "loss": link.forward.mean_loss(FULL_FRAME_BYTES, 0, int(duration_s * 1e9)),
                 "notes": " · ".join(notes(link)),
             }
-            for link in plan.network.links
+            for link in network.links
         ],
     }
 

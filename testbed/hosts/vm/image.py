@@ -10,7 +10,9 @@ Standard library only: the role vm_image runs it with the distribution's Python.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from kernels.errors import BuildError, KernelError
 from kernels.steps import Steps, end_with_caller
 
 RECIPE = 3
+CLONE_NEWNS, MS_PRIVATE_REC = 0x20000, 0x44000
 FILES = Path(__file__).parent / "files"
 HOST_ALIAS = "warpbed-vm"
 PACKAGES = (
@@ -148,6 +151,15 @@ def _sources() -> str:
     return debian_archive(read_entries(list_file, parts), release()).for_suite(release())
 
 
+def _own_mounts() -> None:
+    """As root, mmdebstrap mounts below the folder that it works in; in a mount namespace they end with this process."""
+    if os.geteuid() != 0:
+        return  # it makes namespaces of its own
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_PRIVATE_REC, None):
+        raise OSError(ctypes.get_errno(), "no mount namespace for the root image")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Build, and print where as JSON."""
     parser = argparse.ArgumentParser(description="Build the root image of virtual machines.")
@@ -165,6 +177,7 @@ def main(argv: list[str] | None = None) -> int:
             raise BuildError(
                 f"{' '.join(missing)}: not installed; the role bootstrap installs what virtual machines need"
             )
+        _own_mounts()
         path, changed = build(options.cache)
         facts: dict[str, Any] = json.loads((path / "image.json").read_text())
         print(json.dumps({"changed": changed, "path": str(path), "key": facts["key"], "release": facts["release"]}))
