@@ -103,8 +103,8 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         run.go(start_s, report)
         if run.monitor is not None:
             facts["realtime"] = run.monitor.stop()
-        facts["captures_cut"] = run.full_captures()
         facts["capture_drops"], facts["tcp_probe_lost"] = run.finish()
+        facts["captures_cut"] = run.full_captures
         facts["ended_s"] = time.monotonic() - start_s
         facts["module_params_at_end"] = environment.kernel()["module_params"]
         setting.pace.gate("ended")
@@ -179,6 +179,8 @@ class _Run:
         self._plan, self._network, self._out_dir, self._tracing = plan, network, out_dir, tracing
         self.monitor: Monitor | None = None
         self._captures: list[TcpdumpCapture] = []
+        self.full_captures: list[str] = []
+        """Interfaces whose captures ended before the run, because they hold as many packets as they may."""
         self._flows: list[Iperf3Flow] = []
         self._traffic: list[TrafficProcess] = []
         self._samplers: list[tuple[Sampler, float]] = []
@@ -276,10 +278,6 @@ class _Run:
             if side == "client" and self._traffic:
                 time.sleep(LINGER_S)
 
-    def full_captures(self) -> list[str]:
-        """Interfaces whose captures have ended before the run because they hold as many packets as they may."""
-        return [capture.interface for capture in self._captures if capture.is_full()]
-
     def finish(self) -> tuple[dict[str, int], int]:
         """Stop everything; returns packets that captures lost and events that the trace ring lost."""
         lost = 0 if self._probe is None else self._probe.close()
@@ -287,6 +285,7 @@ class _Run:
             sampler.close()
         if self._captures:
             time.sleep(FLUSH_S)
+        self.full_captures = [capture.interface for capture in self._captures if capture.is_full()]
         drops = {capture.interface: capture.stop() for capture in self._captures}
         return drops, lost
 
