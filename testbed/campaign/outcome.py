@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow.parquet as pq
 
 from analysis.errors import AnalysisError
 from analysis.results import parse_run
@@ -17,12 +16,12 @@ class Outcome:
     """A finished transfer.
 
     seconds: from its first data packet to the last byte's acknowledgement, on the sender's clock
-    from_samples: whether the end is that of the samples of tcp_info, because the capture ended at its size budget
+    from_program: whether the time is the sending program's own, a round trip longer, because the capture ended at its budget
     """
 
     seconds: float
     verdict: str
-    from_samples: bool = False
+    from_program: bool = False
 
 
 def of_folder(folder: Path) -> Outcome | None:
@@ -32,21 +31,18 @@ def of_folder(folder: Path) -> Outcome | None:
     except (OSError, AnalysisError):
         return None
     flows = run.metrics.get("flows") or []
-    if not run.complete or not flows or flows[0].get("completion_s") is None:
+    if not run.complete or not flows:
         return None
+    completion_s = flows[0].get("completion_s")
     if any(reason.rule == "capture-cut" for reason in run.reasons):
-        last_s = _last_sample_s(folder / "records/tcp_info.parquet")
-        if last_s is not None and flows[0].get("start_s") is not None:
-            return Outcome(max(last_s - flows[0]["start_s"], flows[0]["completion_s"]), run.verdict, True)
-    return Outcome(flows[0]["completion_s"], run.verdict)
+        told_s = _told_s(folder / "raw/t.client.json")
+        return None if told_s is None else Outcome(told_s, run.verdict, True)
+    return None if completion_s is None else Outcome(completion_s, run.verdict)
 
 
-def _last_sample_s(file: Path) -> float | None:
-    """When a socket with data on its way was seen for the last time, seconds of the run."""
-    if not file.is_file():
+def _told_s(file: Path) -> float | None:
+    """What the sending program measured: from connecting until the receiver had read it all."""
+    try:
+        return float(json.loads(file.read_text())["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    table = pq.read_table(file, columns=["t_s", "unacked_packets"])
-    times = [
-        t for t, waiting in zip(table["t_s"].to_pylist(), table["unacked_packets"].to_pylist(), strict=True) if waiting
-    ]
-    return max(times, default=None)
