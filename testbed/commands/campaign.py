@@ -47,7 +47,7 @@ def main(options: argparse.Namespace) -> int:
     campaign, _ = load(options.campaign)
     if options.jobs < 0:
         raise UsageError("--jobs takes numbers from 1 on (0: one per CPU)")
-    if options.host == "virtual":
+    if options.host == "virtual" and options.action in ("run", "execute", "check"):
         virtual.check(campaign)
     folder: Path = options.results.resolve() / campaign.campaign
     action = {"run": _run, "execute": _execute, "check": _check, "stop": _stop, "status": _status, "table": _table}
