@@ -24,7 +24,7 @@ def plan_of(
     campaign: Campaign, transfer: Transfer, port: int, duration_s: float, interval_s: float, snap_bytes: int
 ) -> Plan:
     """What the ends were asked to do, in the form of every other run's plan."""
-    flow = FlowPlan(FLOW, "iperf3", transfer.cca, SENDER, RECEIVER, port, 0.0, None, transfer.size_bytes)
+    flow = FlowPlan(FLOW, "file", transfer.cca, SENDER, RECEIVER, port, 0.0, None, transfer.size_bytes)
     return Plan(
         network=NETWORK,
         flows=(flow,),
