@@ -30,7 +30,7 @@ EXCEPTIONS = (
     ("cc_trace.h", "", "the layout is the one that define_trace.h requires"),
     ("", "Prefer kzalloc_obj over kzalloc", "new in 7.0; Debian 12 and 13 have 6.1 and 6.12"),
     ("warp_rxbatch.c", "struct proto_ops should normally be const", "copies of the kernel's own with one operation replaced"),
-    ("", "Prefer using the BIT macro", "fixed-point fractions are shifted too: 1 << 16 is one"),
+    ("", "Avoid CamelCase: <Qdisc", "the kernel's own names"),
     ("tcp_iss.c", "Possible repeated word: 'awnd'", "an equation"),
 )  # fmt: skip
 # A folder that the kernel's build names and leaves out.
