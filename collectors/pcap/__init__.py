@@ -16,7 +16,7 @@ from collectors import native
 if TYPE_CHECKING:
     from collectors.pcap._warpbed_pcap import FlowDict
 
-__all__ = ["CaptureError", "Failure", "Flow", "PathSummary", "Summary", "analyze", "compare", "generate"]
+__all__ = ["CaptureError", "Clock", "Failure", "Flow", "PathSummary", "Summary", "analyze", "compare", "generate"]
 
 StrPath = str | os.PathLike[str]
 
@@ -65,6 +65,15 @@ class Flow:
 
 
 @dataclass(frozen=True)
+class Clock:
+    """A capture's clock against another: `time` on it is `time - offset_ns - drift_ppm (time - reference_ns) / 1e6` there."""
+
+    reference_ns: int = 0
+    offset_ns: int = 0
+    drift_ppm: float = 0.0
+
+
+@dataclass(frozen=True)
 class Failure:
     """Where and why a capture, or a packet of it, stopped making sense.
 
@@ -103,6 +112,13 @@ class Summary:
         return self.packets / self.seconds if self.seconds > 0 else 0.0
 
 
+THE_SAME = Clock()
+
+
+def _plain(clock: Clock) -> tuple[int, int, float]:
+    return clock.reference_ns, clock.offset_ns, clock.drift_ppm * 1e3
+
+
 def _wanted(flow: Flow) -> FlowDict:
     return {
         "name": flow.name,
@@ -128,6 +144,7 @@ def analyze(
     max_flows: int = 16384,
     flows: Iterable[Flow] = (),
     live: bool = False,
+    clock: Clock = THE_SAME,
 ) -> Summary:
     """Write acks, intervals, flows and directions of captures to Parquet files in the folder `out`.
 
@@ -135,7 +152,7 @@ def analyze(
     "-" is the standard input. `start_ns` is second 0 of the run, by default the first packet; `live` takes what a pipe
     has instead of waiting for full buffers. `threads` is by default one or two, as there are CPUs. `out=None` only
     counts. Raises CaptureError when a file is no capture or the folder cannot be written; a capture that breaks
-    off later is used up to there and listed in `Summary.errors`.
+    off later is used up to there and listed in `Summary.errors`. `clock` is theirs against the run's.
     """
     several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not interval_s > 0:
@@ -152,6 +169,7 @@ def analyze(
             max_flows=max_flows,
             flows=[_wanted(flow) for flow in flows],
             live=live,
+            clock=_plain(clock),
         )
     first_bad = raw["first_bad"]
     return Summary(
@@ -190,14 +208,16 @@ def compare(
     *,
     start_ns: int | None = None,
     max_delay_s: float = 10.0,
-    offset_ns: int = 0,
+    clock: Clock = THE_SAME,
+    data_from_a: bool | None = None,
     max_flows: int = 16384,
     flows: Iterable[Flow] = (),
 ) -> PathSummary:
     """Write loss, one-way delay and queue delay of each packet between two captures to `out`.
 
     Writes `path.parquet` and `path_flows.parquet`. Both captures are files (they are read twice). A packet not found at
-    the other point within `max_delay_s` is lost. `offset_ns` is added to the times of `b`, where its clock is behind.
+    the other point within `max_delay_s` is lost. `clock` is that of `b` against `a`'s. `data_from_a` says which way the data of
+    `flows` go, so that it is not told from the times; delays are negative then where clocks say so.
     """
     with _compiled():
         from collectors.pcap import _warpbed_pcap
@@ -210,7 +230,8 @@ def compare(
             max_flows=max_flows,
             flows=[_wanted(flow) for flow in flows],
             max_delay_ns=round(max_delay_s * 1e9),
-            offset_ns=offset_ns,
+            clock=_plain(clock),
+            data_from_a=data_from_a,
         )
     return PathSummary(
         packets_a=raw["packets_a"],

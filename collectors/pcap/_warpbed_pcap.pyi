@@ -54,6 +54,7 @@ def analyze(
     max_flows: int,
     flows: Sequence[FlowDict],
     live: bool,
+    clock: tuple[int, int, float],
 ) -> SummaryDict:
     """Captures to Parquet tables in `out`. Runs without the GIL."""
 
@@ -73,7 +74,8 @@ def compare(
     max_flows: int,
     flows: Sequence[FlowDict],
     max_delay_ns: int,
-    offset_ns: int,
+    clock: tuple[int, int, float],
+    data_from_a: bool | None,
 ) -> PathDict:
     """Two captures of a path to per-packet delay and loss in `out`. Runs without the GIL."""
 

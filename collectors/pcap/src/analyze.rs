@@ -10,6 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use crate::capture::{Capture, Chunk};
+use crate::clock::Clock;
 use crate::columns::Column;
 use crate::connection::{Namer, Wanted};
 use crate::error::{Error, Layer, Result};
@@ -35,6 +36,8 @@ pub struct Options {
     pub wanted: Vec<Wanted>,
     /// Take what a pipe gives at once instead of waiting for full chunks.
     pub live: bool,
+    /// What comes off the captures' times.
+    pub clock: Clock,
 }
 
 impl Default for Options {
@@ -47,6 +50,7 @@ impl Default for Options {
             max_flows: DEFAULT_MAX_FLOWS,
             wanted: Vec::new(),
             live: false,
+            clock: Clock::default(),
         }
     }
 }
@@ -172,6 +176,7 @@ struct Run<'a> {
     error: Mutex<Option<Error>>,
     files: Option<&'a Files>,
     hasher: Hasher,
+    clock: Clock,
     threads: usize,
 }
 
@@ -215,6 +220,7 @@ impl<'a> Run<'a> {
             error: Mutex::default(),
             files,
             hasher: Hasher::default(),
+            clock: options.clock,
             threads: options.threads.max(1),
         }
     }
@@ -268,7 +274,7 @@ impl<'a> Run<'a> {
             source.next += 1;
             source.next - 1
         };
-        decode.run(&self.hasher);
+        decode.run(&self.hasher, self.clock);
         let mut ready = lock(&self.ready);
         ready.insert(number, decode);
         // The other threads are behind: wait rather than fill the memory.
@@ -344,8 +350,11 @@ impl<'a> Run<'a> {
 }
 
 impl Decode {
-    fn run(&mut self, hasher: &Hasher) {
+    fn run(&mut self, hasher: &Hasher, clock: Clock) {
         let Decode { packets, counts, chunk } = self;
+        for record in &mut chunk.records {
+            record.time_ns = clock.correct(record.time_ns).clamp(0, MAX_TIME_NS);
+        }
         // Decoded in place; what is left over of an earlier chunk is not looked at.
         if packets.len() < chunk.records.len() {
             packets.resize(chunk.records.len(), (Packet::default(), 0));
@@ -358,7 +367,6 @@ impl Decode {
             match decode(&chunk.data, record, chunk.offset, packet) {
                 Ok(Decoded::Tcp) => {
                     counts.fragments += u64::from(packet.fragment);
-                    packet.time_ns = packet.time_ns.clamp(0, MAX_TIME_NS);
                     *hash = hasher.hash(&packet.key);
                     counts.tcp_packets += 1;
                     place = places.next();
@@ -382,7 +390,7 @@ impl Decode {
 impl Analysis {
     fn chunk(&mut self, decode: &mut Decode) {
         if self.origin.is_none() {
-            let first = decode.chunk.records.first().map(|r| r.time_ns.clamp(0, MAX_TIME_NS));
+            let first = decode.chunk.records.first().map(|r| r.time_ns);
             self.origin = first;
             self.rows.origin_ns = first.unwrap_or(0);
         }

@@ -4,6 +4,7 @@
 pub mod analyze;
 mod bytes_at;
 pub mod capture;
+pub mod clock;
 pub mod columns;
 pub mod connection;
 pub mod direction;
@@ -39,6 +40,7 @@ mod python {
     use pyo3::types::PyDict;
 
     use crate::analyze::{Options, Summary, analyze as run};
+    use crate::clock::Clock;
     use crate::connection::Wanted;
     use crate::error::Error;
     use crate::generate::{Settings, Simulation};
@@ -120,8 +122,13 @@ mod python {
         }
     }
 
+    /// From reference (ns), offset (ns) and drift (parts per 10^9).
+    fn of((reference_ns, offset_ns, drift_ppb): (i64, i64, f64)) -> Clock {
+        Clock { reference_ns, offset_ns, drift_ppb }
+    }
+
     #[pyfunction]
-    #[pyo3(signature = (paths, *, out, interval_ns, start_ns, threads, max_flows, flows, live))]
+    #[pyo3(signature = (paths, *, out, interval_ns, start_ns, threads, max_flows, flows, live, clock))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
     fn analyze<'py>(
         py: Python<'py>,
@@ -133,15 +140,16 @@ mod python {
         max_flows: usize,
         flows: Vec<Flow>,
         live: bool,
+        clock: (i64, i64, f64),
     ) -> PyResult<Bound<'py, PyDict>> {
         let wanted = flows.into_iter().map(Wanted::from).collect();
-        let options = Options { out, interval_ns, start_ns, threads, max_flows, wanted, live };
+        let options = Options { out, interval_ns, start_ns, threads, max_flows, wanted, live, clock: of(clock) };
         let done = py.detach(|| run(&paths, &options));
         summary(py, &done.map_err(|error| CaptureError::new_err(error.to_string()))?)
     }
 
     #[pyfunction]
-    #[pyo3(signature = (a, b, *, out, start_ns, max_flows, flows, max_delay_ns, offset_ns))]
+    #[pyo3(signature = (a, b, *, out, start_ns, max_flows, flows, max_delay_ns, clock, data_from_a))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
     fn compare<'py>(
         py: Python<'py>,
@@ -152,11 +160,12 @@ mod python {
         max_flows: usize,
         flows: Vec<Flow>,
         max_delay_ns: i64,
-        offset_ns: i64,
+        clock: (i64, i64, f64),
+        data_from_a: Option<bool>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let wanted = flows.into_iter().map(Wanted::from).collect();
-        let options = Options { out, start_ns, max_flows, wanted, ..Options::default() };
-        let done = py.detach(|| crate::path::compare(&a, &b, &options, max_delay_ns, offset_ns));
+        let options = Options { out, start_ns, max_flows, wanted, clock: of(clock), ..Options::default() };
+        let done = py.detach(|| crate::path::compare(&a, &b, &options, max_delay_ns, data_from_a));
         let s = done.map_err(|error| CaptureError::new_err(error.to_string()))?;
         let dict = PyDict::new(py);
         let [at_a, at_b] = s.packets;

@@ -2,7 +2,7 @@
 //! Two captures of one path: one-way delay, queue delay and loss of every packet between the points A and B.
 //!
 //! Packets are recognised by what no router changes: addresses, ports, sequence numbers, flags, timestamps, IP
-//! identification. The clocks of both captures are taken as they are, but for a constant `offset_ns`.
+//! identification. What B's clock has more than A's comes off; what is left of it shows in the delays.
 #![forbid(unsafe_code)]
 
 use std::collections::{HashMap, VecDeque};
@@ -11,6 +11,7 @@ use std::path::{Path as FilePath, PathBuf};
 
 use crate::analyze::{MAX_TIME_NS, Options};
 use crate::capture::{Capture, Chunk};
+use crate::clock::Clock;
 use crate::columns::Kind::{Bool, F64, I64, Text};
 use crate::columns::{Batch, Field, Value, field, nullable};
 use crate::connection::Namer;
@@ -84,15 +85,15 @@ struct Reader {
     capture: Capture,
     chunk: Chunk,
     next: usize,
-    offset_ns: i64,
+    clock: Clock,
     packets: u64,
     failed: Option<Error>,
 }
 
 impl Reader {
-    fn open(path: &FilePath, offset_ns: i64) -> Result<Self> {
+    fn open(path: &FilePath, clock: Clock) -> Result<Self> {
         let capture = Capture::open(path, false)?;
-        Ok(Reader { capture, chunk: Chunk::default(), next: 0, offset_ns, packets: 0, failed: None })
+        Ok(Reader { capture, chunk: Chunk::default(), next: 0, clock, packets: 0, failed: None })
     }
 
     fn next(&mut self) -> Option<Packet> {
@@ -112,7 +113,7 @@ impl Reader {
             let mut packet = Packet::default();
             if matches!(decode(&self.chunk.data, record, self.chunk.offset, &mut packet), Ok(Decoded::Tcp)) {
                 self.packets += 1;
-                packet.time_ns = packet.time_ns.saturating_add(self.offset_ns).clamp(0, MAX_TIME_NS);
+                packet.time_ns = self.clock.correct(packet.time_ns).clamp(0, MAX_TIME_NS);
                 return Some(packet);
             }
         }
@@ -132,6 +133,7 @@ struct Matcher {
     namer: Namer,
     max_flows: usize,
     max_delay_ns: i64,
+    data_from_a: Option<bool>,
     origin_ns: i64,
     /// Smallest delay from A to B and from B to A; of the first pass, for the second.
     base_ns: [Option<i64>; 2],
@@ -160,9 +162,12 @@ impl Matcher {
         let at = self.flows.len() as u32;
         for (from_high, forward) in [(packet.from_high, true), (!packet.from_high, false)] {
             let name = label.flow.clone();
+            // Where it is known, clocks that are wrong by more than the delay do not turn the path round.
+            let known = label.data.zip(self.data_from_a);
+            let a_to_b = known.map(|(data, from_a)| (data == usize::from(from_high)) == from_a);
             let forward = label.data.map_or(forward, |data| data == usize::from(from_high));
             self.flow_index.insert((low, high, ports, from_high), self.flows.len() as u32);
-            self.flows.push(Flow { name, forward, a_to_b: None, only: [0, 0], delay: Rtt::default() });
+            self.flows.push(Flow { name, forward, a_to_b, only: [0, 0], delay: Rtt::default() });
         }
         Some(at)
     }
@@ -202,14 +207,14 @@ impl Matcher {
         }
     }
 
-    fn arrived(&mut self, sent: &Pending, now: i64) {
-        let delay_ns = now - sent.time_ns;
+    fn arrived(&mut self, first: &Pending, now: i64) {
         self.delivered += 1;
-        if let Some(flow) = self.flows.get_mut(sent.flow as usize) {
-            flow.a_to_b.get_or_insert(!sent.at_b);
-            flow.delay.add(delay_ns);
-        }
-        let base = self.base_ns.get_mut(usize::from(sent.at_b));
+        let Some(flow) = self.flows.get_mut(first.flow as usize) else { return };
+        let a_to_b = *flow.a_to_b.get_or_insert(!first.at_b);
+        let (at_a, at_b) = if first.at_b { (now, first.time_ns) } else { (first.time_ns, now) };
+        let (sent_ns, delay_ns) = if a_to_b { (at_a, at_b - at_a) } else { (at_b, at_a - at_b) };
+        flow.delay.add(delay_ns.max(0));
+        let base = self.base_ns.get_mut(usize::from(!a_to_b));
         let queue_ns = match (base, self.rows.is_some()) {
             (Some(base), false) => {
                 *base = Some(base.map_or(delay_ns, |ns| ns.min(delay_ns)));
@@ -218,19 +223,19 @@ impl Matcher {
             (Some(base), true) => base.map(|ns| delay_ns - ns),
             _ => None,
         };
-        self.row(sent, Some(delay_ns), queue_ns);
+        self.row(first, sent_ns, a_to_b, Some(delay_ns), queue_ns);
     }
 
-    fn row(&mut self, sent: &Pending, delay_ns: Option<i64>, queue_ns: Option<i64>) {
+    fn row(&mut self, sent: &Pending, time_ns: i64, a_to_b: bool, delay_ns: Option<i64>, queue_ns: Option<i64>) {
         let (Some(rows), Some(flow)) = (&mut self.rows, self.flows.get(sent.flow as usize)) else { return };
         let us = |ns: Option<i64>| Value::from(ns.map(|ns| ns as f64 / 1e3));
         rows.push(
             PACKETS,
             vec![
-                sent.time_ns.into(),
-                ((sent.time_ns - self.origin_ns) as f64 / 1e9).into(),
+                time_ns.into(),
+                ((time_ns - self.origin_ns) as f64 / 1e9).into(),
                 flow.name.as_str().into(),
-                (!sent.at_b).into(),
+                a_to_b.into(),
                 i64::from(sent.wire).into(),
                 i64::from(sent.payload).into(),
                 us(delay_ns),
@@ -257,7 +262,7 @@ impl Matcher {
         // Lost on the way, unless the direction's packets pass the other point first: that one missed it.
         if flow.a_to_b.is_none_or(|a_to_b| a_to_b != sent.at_b) {
             self.lost += 1;
-            self.row(&sent, None, None);
+            self.row(&sent, sent.time_ns, !sent.at_b, None, None);
         }
     }
 
@@ -285,8 +290,15 @@ impl Matcher {
 }
 
 /// Compares captures at the points A and B of a path. Packets not found at the other point within `max_delay_ns` are
-/// lost; those of the last `max_delay_ns` are neither. `offset_ns` is added to the times of B.
-pub fn compare(a: &FilePath, b: &FilePath, options: &Options, max_delay_ns: i64, offset_ns: i64) -> Result<Summary> {
+/// lost; those of the last `max_delay_ns` are neither. `options.clock` is B's against A's. `data_from_a`: whether the data
+/// of the wanted flows pass A first, where the times are not to tell.
+pub fn compare(
+    a: &FilePath,
+    b: &FilePath,
+    options: &Options,
+    max_delay_ns: i64,
+    data_from_a: Option<bool>,
+) -> Result<Summary> {
     let mut base_ns = [None, None];
     let mut summary = Summary::default();
     // First the smallest delays, then the rows that are measured against them.
@@ -295,8 +307,9 @@ pub fn compare(a: &FilePath, b: &FilePath, options: &Options, max_delay_ns: i64,
         let files = files.map(|out| Files::create(out, &[Name::Path, Name::PathFlows])).transpose()?;
         let rows = files.is_some().then(Batch::default);
         let namer = Namer::new(options.wanted.clone());
-        let mut m = Matcher { namer, max_flows: options.max_flows, max_delay_ns, base_ns, rows, ..Matcher::default() };
-        let mut readers = [Reader::open(a, 0)?, Reader::open(b, offset_ns)?];
+        let max_flows = options.max_flows;
+        let mut m = Matcher { namer, max_flows, max_delay_ns, data_from_a, base_ns, rows, ..Matcher::default() };
+        let mut readers = [Reader::open(a, Clock::default())?, Reader::open(b, options.clock)?];
         let mut number = 0;
         let [first, second] = &mut readers;
         let (mut at_a, mut at_b) = (first.next(), second.next());
