@@ -27,6 +27,7 @@ FULL_FRAME, MIN_FRAME = MTU_BYTES + FRAME_HEADER_BYTES, 54
 RTT_TOLERANCE_NS = 10_000
 RATE_TOLERANCE = 0.002
 IP_TCP_HEADER_BYTES = 40
+UNSTEADY_CLOCK_US = 1000.0
 SATURATED_S = 1.0
 """A stretch with a queue all along must be this long before the rate is read from it."""
 BUSY_PACKETS = 8
@@ -45,13 +46,15 @@ class Reason:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the rules look at. `facts` is guest.json, `console` the kernel's log, `damage` where raw files broke off."""
+    """What the rules look at. `facts` is guest.json, `console` the kernel's log, `damage` where raw files broke off,
+    `clocks` what was taken off the clocks of hosts (collectors.clocks)."""
 
     plan: Plan
     facts: Mapping[str, Any]
     records: Path
     console: str
     damage: tuple[str, ...] = ()
+    clocks: tuple[Mapping[str, Any], ...] = ()
 
 
 def judge(evidence: Evidence) -> dict[str, Any]:
@@ -108,6 +111,16 @@ def _lost_records(e: Evidence) -> Iterator[Reason]:
 def _damaged(e: Evidence) -> Iterator[Reason]:
     for words in e.damage:
         yield Reason("damaged-file", "error", f"{words}; only what stands before was used")
+
+
+def _clocks(e: Evidence) -> Iterator[Reason]:
+    for clock in e.clocks:
+        if clock["against"] is None:
+            words = "no flow captured at both ends ties it to the run's; its times are taken as they are"
+            yield Reason("clock-unknown", "warning", f"clock {clock['clock']}: {words}")
+        elif clock["unsteady_us"] > UNSTEADY_CLOCK_US:
+            words = f"parts of the run are {clock['unsteady_us']:.0f} µs from one offset and drift; was it stepped?"
+            yield Reason("clock-unsteady", "warning", f"clock {clock['clock']}: {words}")
 
 
 def _frames(e: Evidence) -> Iterator[Reason]:
@@ -272,6 +285,7 @@ RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _offloads,
     _lost_records,
     _damaged,
+    _clocks,
     _frames,
     _loss,
     _rate,

@@ -77,7 +77,8 @@ def estimate(
         return None
     reference = int(time_ns.min())
     t_s = (time_ns - reference) / 1e9
-    above, below = _Side(t_s[a_to_b], delay_ns[a_to_b] * 1.0), _Side(t_s[~a_to_b], delay_ns[~a_to_b] * -1.0)
+    bound_ns: Floats = np.where(a_to_b, delay_ns, -delay_ns).astype(np.float64)
+    above, below = _Side(t_s[a_to_b], bound_ns[a_to_b]), _Side(t_s[~a_to_b], bound_ns[~a_to_b])
     strip = _widest(above, below)
     # B's own time at the reference is what the correction is written in
     clock = Clock(

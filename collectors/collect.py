@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +14,42 @@ from testbed.agent.plan import Plan
 from topologies.model import address_plan
 
 
-def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> list[Damage]:
-    """Write the records of a run; returns where files broke off, whose good beginnings were used.
+@dataclass(frozen=True)
+class Collected:
+    """Where files broke off, whose good beginnings were used, and the clocks that were corrected (run.json's `clocks`)."""
+
+    damage: tuple[Damage, ...]
+    clocks: list[dict[str, Any]]
+
+
+def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Collected:
+    """Write the records of a run.
 
     facts: guest.json. Raises CollectError where a raw file is missing or is none of its kind.
     """
     start_ns = int(facts["start_realtime_ns"])
     damage: list[Damage] = []
-    found = wire.read(raw, plan, start_ns, damage)
+    found = wire.read(raw, plan, start_ns, damage, facts.get("clocks"))
     records.write(out, "flows", found.flows)
     records.write(out, "intervals", found.intervals)
     records.write(out, "acks", found.acks)
     applications.collect(raw, out, plan)
+    nodes = [node.name for node in plan.network.nodes]
+
+    def when(node: int, time_ns: int) -> int:
+        return found.clocks.correct(nodes[node], time_ns) if node < len(nodes) else time_ns
+
     if plan.tcp_probe:
         to_realtime_ns = start_ns - int(facts["start_monotonic_ns"])
         rows = tcp_probe.rows(raw, found.flow_of, found.initial_seq, to_realtime_ns, start_ns, damage)
         records.write(out, "sockets", rows)
     if plan.sockets_interval_s is not None:
-        records.write(out, "tcp_info", sockets.rows(raw / "sockets.bin", found.flow_of, start_ns, damage))
+        records.write(out, "tcp_info", sockets.rows(raw / "sockets.bin", found.flow_of, start_ns, damage, when))
     if plan.queues_interval_s is not None:
-        nodes = [node.name for node in plan.network.nodes]
         interfaces = {name: node["interfaces"] for name, node in facts["environment"]["nodes"].items()}
-        records.write(out, "queues", queues.rows(raw / "queues.bin", nodes, interfaces, start_ns, damage))
+        records.write(out, "queues", queues.rows(raw / "queues.bin", nodes, interfaces, start_ns, damage, when))
     timeline.write(out, _bottleneck(plan))
-    return damage
+    return Collected(tuple(damage), found.clocks.report())
 
 
 def _bottleneck(plan: Plan) -> timeline.Bottleneck | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from collectors.errors import CollectError, Damage
-from collectors.samples import Sample, attributes, messages, samples
+from collectors.samples import Sample, When, as_it_is, attributes, messages, samples
 
 TCMSG = struct.Struct("=BxxxiIII")
 TCA_KIND, TCA_STATS2 = 1, 7
@@ -23,7 +23,12 @@ Row = tuple[int, str, str, str, int, int, int, int, int, int]
 
 
 def rows(
-    path: Path, nodes: Sequence[str], interfaces: Mapping[str, Mapping[str, str]], start_ns: int, damage: list[Damage]
+    path: Path,
+    nodes: Sequence[str],
+    interfaces: Mapping[str, Mapping[str, str]],
+    start_ns: int,
+    damage: list[Damage],
+    when: When = as_it_is,
 ) -> dict[str, Any]:
     """Columns of the `queues` records.
 
@@ -31,7 +36,7 @@ def rows(
     interfaces: per node, interface name by index (as text)
     """
     found: list[Row] = []
-    for sample in samples(path, damage):
+    for sample in samples(path, damage, when):
         try:
             found += _deepest(sample, nodes, interfaces)
         except (struct.error, LookupError, CollectError) as error:

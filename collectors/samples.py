@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,16 @@ class Sample:
     offset: int
 
 
-def samples(path: Path, damage: list[Damage]) -> Iterator[Sample]:
+When = Callable[[int, int], int]
+"""A node's index and a time on its clock (ns) → the run's time."""
+
+
+def as_it_is(_node: int, time_ns: int) -> int:
+    """The nodes share the run's clock."""
+    return time_ns
+
+
+def samples(path: Path, damage: list[Damage], when: When = as_it_is) -> Iterator[Sample]:
     """All samples of a file; of one that is cut those before, and the place goes to `damage`.
 
     Raises CollectError for a file that is missing or holds no samples.
@@ -48,7 +57,7 @@ def samples(path: Path, damage: list[Damage]) -> Iterator[Sample]:
             )
             return
         time_ns, node, length = RECORD.unpack_from(raw, offset)
-        yield Sample(time_ns, node, raw[start : start + length], offset)
+        yield Sample(when(node, time_ns), node, raw[start : start + length], offset)
         offset = start + length
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from collectors.errors import CollectError, Damage
-from collectors.samples import Sample, attributes, messages, samples
+from collectors.samples import Sample, When, as_it_is, attributes, messages, samples
 
 MESSAGE_BYTES = 72
 INFO, CONG = 2, 4
@@ -40,14 +40,14 @@ FIELDS = {
 
 
 def rows(
-    path: Path, flow_of: Mapping[tuple[int, int, int], str], start_ns: int, damage: list[Damage]
+    path: Path, flow_of: Mapping[tuple[int, int, int], str], start_ns: int, damage: list[Damage], when: When = as_it_is
 ) -> dict[str, Any]:
     """Columns of the `tcp_info` records.
 
     flow_of: flow's name by (source address, source port, destination port) of its data connections
     """
     columns: dict[str, list[Any]] = {name: [] for name in ("time_ns", "flow", "ca", *FIELDS)}
-    for sample in samples(path, damage):
+    for sample in samples(path, damage, when):
         try:
             for message in messages(sample.answer):
                 for name, value in _row(sample, message, flow_of).items():

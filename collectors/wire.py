@@ -8,7 +8,7 @@ comes together: the receiver knows what arrived, the sender everything else.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collectors import pcap, records
+from collectors.clocks import Clocks, Pair, synchronise
 from collectors.errors import CollectError, Damage
 from testbed.agent.plan import FlowPlan, Plan
 from topologies.model import address_plan, path
@@ -44,6 +45,7 @@ class Wire:
 
     flow_of: flow's name by (source address, source port, destination port)
     initial_seq: sequence number of each flow's SYN
+    clocks: of the nodes, as far as the captures tell
     """
 
     flows: dict[str, Any]
@@ -51,6 +53,7 @@ class Wire:
     acks: dict[str, Any]
     flow_of: dict[Endpoints, str]
     initial_seq: dict[str, int]
+    clocks: Clocks
 
 
 @dataclass(frozen=True)
@@ -74,19 +77,28 @@ class Tables:
         return self.intervals.slice(first, count)
 
 
-def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage]) -> Wire:
+def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage], clock_of: Mapping[str, str] | None = None) -> Wire:
     """Analyse the captures at the flows' ends; flows of which an end is not captured are left out.
 
-    A capture that breaks off is used up to there and told in `damage`. Raises CollectError where one is missing or no
+    clock_of: the clock of each node that has another than the run's (see collectors.clocks). A capture that breaks off is used up to there and told in `damage`. Raises CollectError where one is missing or no
     capture, or lacks a flow's connections.
     """
     flows = [flow for flow in plan.flows if flow.recorded]
     ends = _ends(plan, flows)
+    pairs = []
+    for flow in flows:
+        if flow.name in ends:
+            source, destination = (raw / f"{interface}.pcap" for interface in ends[flow.name])
+            pairs.append(Pair(flow.source, flow.destination, source, destination, _wanted(plan, flow)))
+    clocks = synchronise(clock_of or {}, pairs)
+    node_of = {i.name: node for node, nodes in address_plan(plan.network).items() for i in nodes.interfaces}
     tables: dict[str, Tables] = {}
     with tempfile.TemporaryDirectory(prefix="warpbed-wire-") as scratch:
         for interface in dict.fromkeys(interface for pair in ends.values() for interface in pair):
             here = [_wanted(plan, flow) for flow in flows if interface in ends.get(flow.name, ())]
-            tables[interface] = _analyze(raw / f"{interface}.pcap", Path(scratch) / interface, here, start_ns, damage)
+            clock = clocks.of(node_of[interface])
+            file, out = raw / f"{interface}.pcap", Path(scratch) / interface
+            tables[interface] = _analyze(file, out, here, start_ns, clock, damage)
     rows: list[Row] = []
     order: dict[str, list[str]] = {}
     intervals: list[dict[str, Any]] = []
@@ -110,6 +122,7 @@ def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage]) -> Wire:
         acks=_columns("acks", acks),
         flow_of={(int(ip_address(r["src_addr"])), r["src_port"], r["dst_port"]): r["flow"] for r in rows},
         initial_seq={row["flow"]: row["initial_seq"] for row in rows},
+        clocks=clocks,
     )
 
 
@@ -142,12 +155,14 @@ def _identity(row: Row) -> tuple[str, int, str, int, int]:
     return row["src_addr"], row["src_port"], row["dst_addr"], row["dst_port"], row["initial_seq"]
 
 
-def _analyze(file: Path, out: Path, flows: list[pcap.Flow], start_ns: int, damage: list[Damage]) -> Tables:
+def _analyze(
+    file: Path, out: Path, flows: list[pcap.Flow], start_ns: int, clock: pcap.Clock, damage: list[Damage]
+) -> Tables:
     """One capture's tables. One thread: runs are done side by side, each on a CPU of its own."""
     if not file.is_file():
         raise CollectError(f"{file}: the capture is missing")
     try:
-        summary = pcap.analyze(file, out, interval_s=INTERVAL_S, start_ns=start_ns, threads=1, flows=flows)
+        summary = pcap.analyze(file, out, interval_s=INTERVAL_S, start_ns=start_ns, threads=1, flows=flows, clock=clock)
     except pcap.CaptureError as error:
         raise CollectError(f"{file}: {error}") from error
     damage += [Damage(file.name, failure.offset, failure.message) for failure in summary.errors]

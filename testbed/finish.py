@@ -39,14 +39,17 @@ def finish(folder: Path) -> None:
         ) from error
     fresh = folder / f".records.{os.getpid()}"
     try:
-        damage = collect(folder / "raw", fresh, plan, facts)
+        collected = collect(folder / "raw", fresh, plan, facts)
         shutil.rmtree(folder / "records", ignore_errors=True)
         fresh.rename(folder / "records")
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+    document["clocks"] = collected.clocks
     document["metrics"] = metrics.compute(folder, context(plan, document["spec"]))
     console = (folder / "raw/console.log").read_text(errors="replace")
-    document["verdict"] = judge(Evidence(plan, facts, folder / "records", console, tuple(map(str, damage))))
+    document["verdict"] = judge(
+        Evidence(plan, facts, folder / "records", console, tuple(map(str, collected.damage)), tuple(collected.clocks))
+    )
     aside = folder / f".run.json.{os.getpid()}"
     aside.write_text(json.dumps(document, indent=1) + "\n")
     aside.rename(folder / "run.json")

@@ -209,15 +209,15 @@ def compare(
     start_ns: int | None = None,
     max_delay_s: float = 10.0,
     clock: Clock = THE_SAME,
-    data_from_a: bool | None = None,
+    forward_from_a: bool | None = None,
     max_flows: int = 16384,
     flows: Iterable[Flow] = (),
 ) -> PathSummary:
     """Write loss, one-way delay and queue delay of each packet between two captures to `out`.
 
     Writes `path.parquet` and `path_flows.parquet`. Both captures are files (they are read twice). A packet not found at
-    the other point within `max_delay_s` is lost. `clock` is that of `b` against `a`'s. `data_from_a` says which way the data of
-    `flows` go, so that it is not told from the times; delays are negative then where clocks say so.
+    the other point within `max_delay_s` is lost. `clock` is that of `b` against `a`'s. `forward_from_a` says whether the
+    data of `flows`, and the initiators' packets of others, pass `a` first, so that it is not told from the times; delays are negative then where clocks say so.
     """
     with _compiled():
         from collectors.pcap import _warpbed_pcap
@@ -231,7 +231,7 @@ def compare(
             flows=[_wanted(flow) for flow in flows],
             max_delay_ns=round(max_delay_s * 1e9),
             clock=_plain(clock),
-            data_from_a=data_from_a,
+            forward_from_a=forward_from_a,
         )
     return PathSummary(
         packets_a=raw["packets_a"],

@@ -75,7 +75,7 @@ def compare(
     flows: Sequence[FlowDict],
     max_delay_ns: int,
     clock: tuple[int, int, float],
-    data_from_a: bool | None,
+    forward_from_a: bool | None,
 ) -> PathDict:
     """Two captures of a path to per-packet delay and loss in `out`. Runs without the GIL."""
 

@@ -149,7 +149,7 @@ mod python {
     }
 
     #[pyfunction]
-    #[pyo3(signature = (a, b, *, out, start_ns, max_flows, flows, max_delay_ns, clock, data_from_a))]
+    #[pyo3(signature = (a, b, *, out, start_ns, max_flows, flows, max_delay_ns, clock, forward_from_a))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
     fn compare<'py>(
         py: Python<'py>,
@@ -161,11 +161,11 @@ mod python {
         flows: Vec<Flow>,
         max_delay_ns: i64,
         clock: (i64, i64, f64),
-        data_from_a: Option<bool>,
+        forward_from_a: Option<bool>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let wanted = flows.into_iter().map(Wanted::from).collect();
         let options = Options { out, start_ns, max_flows, wanted, clock: of(clock), ..Options::default() };
-        let done = py.detach(|| crate::path::compare(&a, &b, &options, max_delay_ns, data_from_a));
+        let done = py.detach(|| crate::path::compare(&a, &b, &options, max_delay_ns, forward_from_a));
         let s = done.map_err(|error| CaptureError::new_err(error.to_string()))?;
         let dict = PyDict::new(py);
         let [at_a, at_b] = s.packets;

@@ -133,7 +133,7 @@ struct Matcher {
     namer: Namer,
     max_flows: usize,
     max_delay_ns: i64,
-    data_from_a: Option<bool>,
+    forward_from_a: Option<bool>,
     origin_ns: i64,
     /// Smallest delay from A to B and from B to A; of the first pass, for the second.
     base_ns: [Option<i64>; 2],
@@ -162,10 +162,9 @@ impl Matcher {
         let at = self.flows.len() as u32;
         for (from_high, forward) in [(packet.from_high, true), (!packet.from_high, false)] {
             let name = label.flow.clone();
-            // Where it is known, clocks that are wrong by more than the delay do not turn the path round.
-            let known = label.data.zip(self.data_from_a);
-            let a_to_b = known.map(|(data, from_a)| (data == usize::from(from_high)) == from_a);
             let forward = label.data.map_or(forward, |data| data == usize::from(from_high));
+            // Where it is known, clocks that are wrong by more than the delay do not turn the path round.
+            let a_to_b = self.forward_from_a.map(|from_a| forward == from_a);
             self.flow_index.insert((low, high, ports, from_high), self.flows.len() as u32);
             self.flows.push(Flow { name, forward, a_to_b, only: [0, 0], delay: Rtt::default() });
         }
@@ -290,14 +289,14 @@ impl Matcher {
 }
 
 /// Compares captures at the points A and B of a path. Packets not found at the other point within `max_delay_ns` are
-/// lost; those of the last `max_delay_ns` are neither. `options.clock` is B's against A's. `data_from_a`: whether the data
-/// of the wanted flows pass A first, where the times are not to tell.
+/// lost; those of the last `max_delay_ns` are neither. `options.clock` is B's against A's. `forward_from_a`: whether the data
+/// of the wanted flows, and the initiators' packets of others, pass A first, where the times are not to tell.
 pub fn compare(
     a: &FilePath,
     b: &FilePath,
     options: &Options,
     max_delay_ns: i64,
-    data_from_a: Option<bool>,
+    forward_from_a: Option<bool>,
 ) -> Result<Summary> {
     let mut base_ns = [None, None];
     let mut summary = Summary::default();
@@ -308,7 +307,7 @@ pub fn compare(
         let rows = files.is_some().then(Batch::default);
         let namer = Namer::new(options.wanted.clone());
         let max_flows = options.max_flows;
-        let mut m = Matcher { namer, max_flows, max_delay_ns, data_from_a, base_ns, rows, ..Matcher::default() };
+        let mut m = Matcher { namer, max_flows, max_delay_ns, forward_from_a, base_ns, rows, ..Matcher::default() };
         let mut readers = [Reader::open(a, Clock::default())?, Reader::open(b, options.clock)?];
         let mut number = 0;
         let [first, second] = &mut readers;
