@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clocks of a run's nodes against the run's own: from flows that were captured at both ends.
 
-guest.json's `clocks` names the clock of each node that does not share the run's (`{"d1": "lab2"}`); nodes of the same
+guest.json's `node_clocks` names the clock of each node that does not share the run's (`{"d1": "lab2"}`); nodes of the same
 clock share one estimate. Nothing is estimated, and nothing changes, where all share it.
 """
 

@@ -29,7 +29,7 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Colle
     """
     start_ns = int(facts["start_realtime_ns"])
     damage: list[Damage] = []
-    found = wire.read(raw, plan, start_ns, damage, facts.get("clocks"))
+    found = wire.read(raw, plan, start_ns, damage, facts.get("node_clocks"))
     records.write(out, "flows", found.flows)
     records.write(out, "intervals", found.intervals)
     records.write(out, "acks", found.acks)
