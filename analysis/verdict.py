@@ -274,7 +274,7 @@ def _realtime(e: Evidence) -> Iterator[Reason]:
         yield Reason(rule, severity, message)
 
 
-def _clocks(e: Evidence) -> Iterator[Reason]:
+def _campaign_clocks(e: Evidence) -> Iterator[Reason]:
     for words in clock_reasons(e.facts["wan"]) if "wan" in e.facts else ():
         yield Reason("clock", "warning", words)
 
@@ -293,5 +293,5 @@ RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _window_limited,
     _kernel,
     _realtime,
-    _clocks,
+    _campaign_clocks,
 )

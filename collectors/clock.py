@@ -91,13 +91,19 @@ def estimate(
     offset_apart = max((abs(half.middle_ns - strip.middle_ns) for half in apart), default=np.inf)
     slope_apart = max((abs(half.slope - strip.slope) for half in apart), default=np.inf)
     return Estimate(
-        clock=compose(taken_off, clock),
+        clock=compose(rebased(taken_off, reference + taken_off.offset_ns), clock),
         offset_uncertainty_us=float(offset_apart) / 1e3,
         drift_uncertainty_ppm=float(max(slope_apart, (strip.high - strip.low) / 2)) / 1e3,
         offset_bound_us=_bound(above, below, strip) / 1e3,
         unsteady_us=_unsteady(above, below, strip) / 1e3,
         packets=len(time_ns),
     )
+
+
+def rebased(clock: Clock, reference_ns: int) -> Clock:
+    """The same clock with another reference; offsets are those at the reference."""
+    later_s = (reference_ns - clock.reference_ns) / 1e9
+    return Clock(reference_ns, clock.offset_ns + round(later_s * clock.drift_ppm * 1e3), clock.drift_ppm)
 
 
 def compose(first: Clock, then: Clock) -> Clock:
