@@ -134,7 +134,8 @@ def test_a_campaign_brings_every_transfer_home_and_a_second_play_changes_nothing
         (row,) = lab.table(run["path"], "flows")["delivered_bytes"]
         size = {"106KB": 106_000, "1MB": 1_000_000}[run["params"]["size"]]
         assert row == size, "exactly the bytes that the file asks for arrive"
-        assert size * 8 / 8.8e6 < flow["completion_s"] < 20, "paced at 8 Mbit/s"
+        # pacing begins after the initial window
+        assert size * 8 / 12e6 < flow["completion_s"] < 20, "paced at 8 Mbit/s"
         assert len(lab.table(run["path"], "tcp_info")["t_s"]) >= 1
         assert run["facts"]["path"][-1]["addresses"] == [hosts.address(run["params"]["receiver"])]
         assert {"sender", "receiver"} == set(run["facts"]["home_clock"])
