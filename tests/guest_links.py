@@ -41,6 +41,9 @@ def number_of(data: bytes) -> int:
 
 def main() -> None:
     init.mount_all()
+    # the checkout may lie where the guest has a /tmp of its own
+    sys.path.insert(0, init.SOURCE)
+    sys.modules["testbed"].__path__ = [f"{init.SOURCE}/testbed"]
     os.chdir("/tmp")
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
     from testbed.agent.namespaces import entered

@@ -80,8 +80,9 @@ def test_probes_and_datagrams_on_an_idle_path_measure_the_path(kernel: GuestKern
     # on for three half seconds of three: 2 Mbit/s for half of the time
     assert wave["lost_share"] == 0 and wave["sent_packets"] == wave["received_packets"] == 3 * 124
     assert wave["mean_rate_mbps"] == pytest.approx(1.0, rel=0.01)
-    assert wave["delay_min_ms"] == wave["delay_max_ms"] == pytest.approx(10 + 0.4056 + 2 * 0.008112, abs=1e-3)
-    assert wave["jitter_ms"] < 1e-6
+    assert wave["delay_min_ms"] == pytest.approx(10 + 0.4056 + 2 * 0.008112, abs=1e-3)
+    assert wave["delay_max_ms"] - wave["delay_min_ms"] < 1e-4  # the sender wakes within 100 ns
+    assert wave["jitter_ms"] < 1e-4
 
 
 @pytest.fixture(scope="module")
