@@ -35,7 +35,10 @@ SHORT = {
     "afifi2014/shared.yml": Short(10, ""),
     "ho2008/fig5.2-5.4.yml": Short(6, "cca=medley|ctcp,buffer=50p"),
     "afifi2014/reverse-on-off.yml": Short(40, "cca=ftat"),
+    "kato2012/slowcc-tcp.yml": Short(8, "x=400ms,seed=1"),
+    "kato2012/slowcc.yml": Short(8, "tp=90,x=400ms,seed=1"),
     "kato2012/smoothness.yml": Short(8, "tp=90,seed=1"),
+    "yu2009/fig2-3.yml": Short(40, "cca=miss,rate=8mbit"),
     "yu2009/packet-pairs.yml": Short(40, "cross=poisson"),
     "yu2009/ssipp-single.yml": Short(5, "size=40KB"),
 }
