@@ -208,11 +208,10 @@ def test_a_host_that_restarts_in_the_middle_repeats_that_transfer_only(hosts: Ss
     assert_nothing_left(hosts, tmp_path)
 
 
-@pytest.mark.skip(
-    reason="the campaign went on beside a full disk of one receiver: whether the test or the code is wrong is not known yet"
-)
 def test_a_full_disk_is_waited_for(hosts: SshHosts, tmp_path: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", hosts.root("b")], check=True)
+    hosts.kill("b")
+    hosts.start("b")  # in a namespace that knows the mount
     filler = hosts.root("b") / "filler"
     try:
         filler.write_bytes(bytes(40 << 20))
@@ -225,6 +224,8 @@ def test_a_full_disk_is_waited_for(hosts: SshHosts, tmp_path: Path) -> None:
         assert_nothing_left(hosts, tmp_path)
     finally:
         subprocess.run(["umount", "-l", hosts.root("b")], check=True)
+        hosts.kill("b")
+        hosts.start("b")
 
 
 def test_a_wrong_clock_is_told_with_every_transfer_it_touches(hosts: SshHosts, tmp_path: Path) -> None:
@@ -263,7 +264,6 @@ def test_a_receiver_without_consent_is_refused_before_anything_is_sent(hosts: Ss
     assert events(tmp_path) == []
 
 
-@pytest.mark.skip(reason="the wrong key is refused, but the rest of the claim does not hold yet")
 def test_a_wrong_host_key_is_not_accepted(hosts: SshHosts, tmp_path: Path) -> None:
     known = hosts.known_hosts.read_text()
     other = known.splitlines()[0].split()[1:]
@@ -272,10 +272,13 @@ def test_a_wrong_host_key_is_not_accepted(hosts: SshHosts, tmp_path: Path) -> No
     ]
     hosts.known_hosts.write_text("\n".join(lines) + "\n")
     try:
-        words = end(start(hosts, tmp_path), code=4)
+        process = start(hosts, tmp_path)
+        words, _ = process.communicate(timeout=200)
     finally:
         hosts.known_hosts.write_text(known)
+    assert process.returncode in (2, 4), words  # 4 is Ansible's own, where the host has no agent yet
     assert "HOST IDENTIFICATION HAS CHANGED" in words or "Host key verification failed" in words
+    assert not any("-b-" in event["transfer"] for event in events(tmp_path, "done"))
 
 
 def test_no_key_of_an_attempt_is_on_disk_or_in_a_command_line(hosts: SshHosts, tmp_path: Path) -> None:
