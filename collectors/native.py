@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from collectors.errors import NativeError
-from kernels.cache import aside, cache_root, locked
+from kernels.cache import aside, cache_root, locked, used
 from kernels.errors import KernelError
 
 CRATE = Path(__file__).resolve().parent / "pcap"
@@ -55,7 +55,7 @@ def folder() -> Path:
     """The folder with the extension module; builds it where it is missing. Raises NativeError."""
     final = cache_root() / "native" / key()
     if (final / MODULE).exists():
-        return final
+        return used(final)
     try:
         with aside(final, marker=MODULE) as made:
             if made is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ASIDE = ".aside-"
+LOCKS = ".locks"
 
 
 def cache_root() -> Path:
@@ -91,6 +92,16 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
+def used(entry: Path) -> Path:
+    """Note that an entry of the cache is in use, by its time of change, for `kernels.upkeep`; gives it back.
+
+    A cache that this user cannot write stays as it is.
+    """
+    with contextlib.suppress(OSError):
+        os.utime(entry)
+    return entry
+
+
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
@@ -126,4 +137,4 @@ def _memo(cache: Path, question: object) -> Path:
 
 
 def _lock_of(parent: Path, name: str) -> Path:
-    return parent / ".locks" / name
+    return parent / LOCKS / name

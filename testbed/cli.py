@@ -12,6 +12,7 @@ import sys
 
 from testbed.commands import (
     build_kernels,
+    cache,
     calibrate,
     campaign,
     check,
@@ -41,6 +42,7 @@ COMMANDS = (
     report,
     compare,
     build_kernels,
+    cache,
     campaign,
     new_algorithm,
     store,

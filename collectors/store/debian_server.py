@@ -30,7 +30,7 @@ import psycopg
 
 from collectors.store.errors import StoreError, StoreUsageError
 from kernels import fetch
-from kernels.cache import aside
+from kernels.cache import aside, used
 from kernels.errors import KernelError
 from testbed.cache import cache_dir
 
@@ -79,7 +79,7 @@ def tree() -> Path:
     """
     final = where()
     if (final / ".complete").is_file():
-        return final
+        return used(final)
     if shutil.which("mmdebstrap") is None:
         raise StoreUsageError(
             "mmdebstrap is not installed; as root: apt-get install --no-install-recommends mmdebstrap"

@@ -15,6 +15,7 @@ import os
 import zipfile
 from pathlib import Path
 
+from kernels.cache import used
 from testbed.cache import ROOT, cache_dir
 
 PARTS = (
@@ -41,7 +42,7 @@ def pack() -> tuple[Path, str]:
         fresh = path.with_suffix(f".{os.getpid()}")
         fresh.write_bytes(content.getvalue())
         os.replace(fresh, path)
-    return path, digest
+    return used(path), digest
 
 
 if __name__ == "__main__":

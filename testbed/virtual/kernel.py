@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kernels.cache import used
 from testbed.cache import ROOT
 from testbed.errors import WarpbedError
 from testbed.virtual.launch import GuestKernel
@@ -44,4 +45,6 @@ def load(folder: Path) -> GuestKernel:
         facts = json.loads((folder / "build.json").read_text())
     except (OSError, ValueError) as error:
         raise WarpbedError(f"{folder}: not a kernel build: {error}") from error
+    used(folder)
+    used((folder / "build").resolve().parent)
     return GuestKernel(folder / "linux", folder / "modules", facts["key"], facts["kernel_release"], facts)

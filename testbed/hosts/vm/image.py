@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kernels.apt_sources import debian_archive, read_entries
-from kernels.cache import aside, cache_root, digest, sha256_of
+from kernels.cache import aside, cache_root, digest, sha256_of, used
 from kernels.errors import BuildError, KernelError
 from kernels.steps import Steps, end_with_caller
 
@@ -63,7 +63,9 @@ def build(cache: Path) -> tuple[Path, bool]:
     log = cache / "vm/.logs" / f"{final.name}.log"
     changed = False
     with aside(final, marker="image.json") as place:
-        if place:
+        if place is None:
+            used(final)
+        else:
             work, lock = place
             work.chmod(0o700)  # it will hold private keys
             _build(work, Steps(log, lock))
