@@ -18,6 +18,7 @@ from testbed.runs import Run, expand
 from testbed.spec.load import Document, Loc, load
 from testbed.spec.model import Experiment
 from testbed.spec.names import nearest
+from testbed.spec.repeats import Repeats
 
 MAX_RUNS = 100_000
 
@@ -72,6 +73,12 @@ def _check_metrics(experiment: Experiment, document: Document) -> None:
         except AnalysisError as error:
             problem(("metrics", i), str(error))
     swept = set() if experiment.sweep is None else set(experiment.sweep.parameters)
+    if isinstance(experiment.repeats, Repeats):
+        for i, precision in enumerate(experiment.repeats.until):
+            try:
+                metrics.find(precision.metric)
+            except AnalysisError as error:
+                problem(("repeats", "until", i, "metric"), str(error))
     for i, expectation in enumerate(experiment.expectations):
         try:
             parse(expectation.model_dump(exclude_none=True))

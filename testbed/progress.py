@@ -33,6 +33,12 @@ class Progress:
             except OSError:
                 self._terminal = None
 
+    def expect(self, durations_s: list[float]) -> None:
+        """So many runs more, each of so much virtual time."""
+        with self._lock:
+            self._total += len(durations_s)
+            self._total_virtual_s += sum(durations_s)
+
     def event(self, event: dict[str, Any]) -> None:
         with self._lock:
             self._take(event)

@@ -36,6 +36,10 @@ class Results:
     def is_complete(self, run_id: str) -> bool:
         return (self.path(run_id) / "run.json").is_file()
 
+    def is_begun(self, run_id: str) -> bool:
+        """Whether it was done, or tried and failed."""
+        return self.path(run_id).is_dir() or (self.folder / f"{run_id}.failed-1").is_dir()
+
     @contextlib.contextmanager
     def aside(self) -> Iterator[Path]:
         """A folder to make a run in; whatever is still in it at the end is removed."""

@@ -45,6 +45,13 @@ class Summary:
     present: int = 0
     cancelled: bool = False
 
+    def add(self, other: Summary) -> None:
+        """Take in what became of further jobs."""
+        self.done += other.done
+        self.failed |= other.failed
+        self.present += other.present
+        self.cancelled |= other.cancelled
+
 
 def cpus(jobs: int | None) -> list[int]:
     """CPUs to pin guests to, one per job; all that this process may use where jobs is None."""

@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 from pydantic import ValidationError
 
-from analysis import expectations, published
+from analysis import expectations, precision, published
 from analysis.errors import AnalysisError, ExpectationError
 from analysis.metrics import REGISTRY, Metric
 from analysis.report import topology
@@ -67,6 +67,7 @@ class View:
     standings: Mapping[str, int]
     claims: tuple[Claim, ...]
     outcomes: Mapping[str, int]
+    precision: tuple[str, ...]
     published: tuple[published.Row, ...]
     published_problem: str
     published_outcomes: Mapping[str, int]
@@ -115,6 +116,7 @@ def view(folder: Path, names: Sequence[str] | None = None, asked: Written | None
         standings={name: count for name in STANDINGS if (count := sum(run.standing == name for run in runs))},
         claims=claims,
         outcomes=_count(claim.outcome for claim in claims),
+        precision=tuple(standing.words() for standing in precision.of_spec(written, runs)),
         published=beside,
         published_problem=beside_problem,
         published_outcomes=_count(row.outcome for row in beside),

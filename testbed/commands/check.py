@@ -12,6 +12,7 @@ from testbed.commands.output import add_format, render
 from testbed.commands.prepared import host_of, kind_of
 from testbed.experiments import Prepared, prepare
 from testbed.lint import Finding
+from testbed.spec.repeats import Repeats
 from testbed.virtual.kernel import DEFAULT_SERIES
 
 NAME = "check"
@@ -43,9 +44,11 @@ def main(options: argparse.Namespace) -> int:
             print(f"{options.experiment}: {finding.severity}: {finding.rule}: {finding.message}")
     if not options.quiet:
         cells = len({run.experiment.model_dump_json() for run in prepared.runs})
-        print(
-            f"{options.experiment}: {len(prepared.runs)} runs ({cells} combinations), {'' if ready else 'not '}ready to run"
-        )
+        repeats = prepared.experiment.repeats
+        count = f"{len(prepared.runs)} runs"
+        if isinstance(repeats, Repeats):
+            count = f"{cells * repeats.least} to {len(prepared.runs)} runs"
+        print(f"{options.experiment}: {count} ({cells} combinations), {'' if ready else 'not '}ready to run")
     return 0 if ready else 1
 
 

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Protocol
 
+from analysis.precision import standings
 from analysis.report import write_report
 from analysis.results import load_experiment
 from analysis.table import Style, render
@@ -20,8 +21,10 @@ from testbed.commands.prepared import as_written, host_of, prepared, run_ids, se
 from testbed.errors import UsageError, WarpbedError
 from testbed.experiments import Prepared
 from testbed.progress import Progress
+from testbed.repeats import rounds
 from testbed.results import Results
-from testbed.runner import Job, Runner
+from testbed.runner import Job, Runner, Summary
+from testbed.spec.repeats import Repeats
 
 NAME = "execute"
 HELP = "execute what is missing, report; install and build nothing"
@@ -42,22 +45,26 @@ def main(options: argparse.Namespace) -> int:
     missing = [job for job in jobs if not results.is_complete(job.run_id)]
     if problems := list(dict.fromkeys(problem for job in missing for problem in host.problems(job.plan))):
         raise UsageError("\n".join(f"{options.experiment}: host {host.kind}: {problem}" for problem in problems))
-    progress = Progress(len(missing), sum(j.plan.duration_s for j in missing), sys.stdout, terminal())
+    progress = Progress(0, 0.0, sys.stdout, terminal())
     runner = Runner(results, host, options.jobs or None, progress.event)
     stop_on_signals(runner)
+    summary, begun = Summary(), list[str]()
     try:
-        summary = runner.run_all(jobs)
+        for some in rounds(jobs, asked.experiment.repeats, results):
+            begun += [job.run_id for job in some]
+            progress.expect([job.plan.duration_s for job in some if not results.is_complete(job.run_id)])
+            summary.add(runner.run_all(some))
+            if summary.cancelled:
+                break
     finally:
         progress.close()
     if summary.cancelled:
         raise WarpbedError(
-            f"interrupted; {len(summary.done) + summary.present} of {len(jobs)} runs are there, the same command goes on"
+            f"interrupted; {len(summary.done) + summary.present} of {len(begun)} runs are there, the same command goes on"
         )
     if not summary.done and not summary.failed:
-        print(f"nothing to do: all {len(jobs)} runs are there")
-    return _conclude(results.folder, [job.run_id for job in jobs], asked, run_ids(asked, host)) or (
-        1 if summary.failed else 0
-    )
+        print(f"nothing to do: all {len(begun)} runs are there")
+    return _conclude(results.folder, begun, asked, run_ids(asked, host, results)) or (1 if summary.failed else 0)
 
 
 def _conclude(folder: Path, names: list[str], asked: Prepared, all_names: list[str]) -> int:
@@ -66,6 +73,9 @@ def _conclude(folder: Path, names: list[str], asked: Prepared, all_names: list[s
     print(render(runs, Style.of_terminal()), end="")
     code = print_findings(runs, asked)
     print_published(runs, asked)
+    if isinstance(asked.experiment.repeats, Repeats):
+        for standing in standings(asked.experiment.repeats, runs):
+            print(standing.words())
     print(f"report: {write_report(folder, names=all_names, asked=as_written(asked))}")
     return code
 

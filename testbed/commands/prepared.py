@@ -12,6 +12,8 @@ from testbed.errors import UsageError
 from testbed.experiments import Prepared, prepare
 from testbed.hosts.base import Host
 from testbed.hosts.registry import HOST_KINDS, open_host
+from testbed.repeats import wanted_ids
+from testbed.results import Results
 from testbed.selection import select
 from testbed.spec.names import nearest
 
@@ -45,9 +47,10 @@ def kind_of(prepared: Prepared, options: argparse.Namespace) -> str:
     return kind
 
 
-def run_ids(prepared: Prepared, host: Host) -> list[str]:
-    """Ids of all runs of the file as it is now on a host, in the sweep's order."""
-    return list(dict.fromkeys(run.run_id(host.kind, host.key) for run in prepared.runs))
+def run_ids(prepared: Prepared, host: Host, results: Results) -> list[str]:
+    """Ids of all runs of the file as it is now on a host, in the sweep's order; of repeats without a fixed number, those begun."""
+    ids = [(repr(run.params), run.run_id(host.kind, host.key)) for run in prepared.runs]
+    return list(dict.fromkeys(wanted_ids(ids, prepared.experiment.repeats, results)))
 
 
 def as_written(prepared: Prepared) -> Written:
@@ -63,7 +66,8 @@ def results_of(options: argparse.Namespace) -> tuple[Path, list[str] | None]:
     path = Path(options.experiment)
     if path.suffix in (".yml", ".yaml"):
         prepared = prepare(path)
-        folder, names = options.results / prepared.experiment.name, run_ids(prepared, host_of(prepared, options))
+        results = Results(options.results, prepared.experiment.name)
+        folder, names = results.folder, run_ids(prepared, host_of(prepared, options), results)
     else:
         folder, names = options.results / options.experiment, None
     if not folder.is_dir():

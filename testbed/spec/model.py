@@ -23,6 +23,7 @@ from testbed.spec.base import (
 )  # fmt: skip
 from testbed.spec.names import nearest
 from testbed.spec.published import Published
+from testbed.spec.repeats import MOST, Repeats
 from testbed.spec.traffic import Starts, Traffic
 
 FORMAT = 1
@@ -170,7 +171,7 @@ class Experiment(Model):
     samplers: Samplers = Samplers()
     virtual: Virtual = Virtual()
     sweep: Sweep | None = None
-    repeats: Annotated[int, Field(ge=1, le=10_000)] = 1
+    repeats: Annotated[int, Field(ge=1, le=MOST)] | Repeats = 1
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
     metrics: list[str] = []
     expectations: list[Expectation] = []
@@ -191,12 +192,17 @@ class Experiment(Model):
 
     @model_validator(mode="after")
     def _seeds(self) -> Experiment:
-        if self.seeds is not None and self.repeats != 1 and len(self.seeds) != self.repeats:
-            raise ValueError(f"{self.repeats} repeats but {len(self.seeds)} seeds; leave one out")
+        if self.seeds is not None and self.repeats != 1 and len(self.seeds) != self.most_repeats:
+            raise ValueError(f"{self.most_repeats} repeats but {len(self.seeds)} seeds; leave one out")
         if self.seeds is not None and len(set(self.seeds)) != len(self.seeds):
             raise ValueError("seeds must differ: a run with the same seed gives the same packets")
         return self
 
+    @property
+    def most_repeats(self) -> int:
+        """Runs per combination, at most."""
+        return self.repeats.most if isinstance(self.repeats, Repeats) else self.repeats
+
     def all_seeds(self) -> list[int]:
         """Seeds of the repeats: those given, else 1, 2, …"""
-        return list(self.seeds) if self.seeds is not None else list(range(1, self.repeats + 1))
+        return list(self.seeds) if self.seeds is not None else list(range(1, self.most_repeats + 1))
