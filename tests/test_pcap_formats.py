@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -55,6 +56,10 @@ FORMATS = {
     "pcapng two sections": pcapng(PLAIN[:5]) + pcapng(PLAIN[5:], big=True),
     "gzip": gzip.compress(pcap(PLAIN)),
     "gzip members": gzip.compress(pcap(PLAIN)[:100]) + gzip.compress(pcap(PLAIN)[100:]),
+    "zstd": pa.compress(pcap(PLAIN), codec="zstd", asbytes=True),
+    "zstd frames": b"".join(
+        pa.compress(part, codec="zstd", asbytes=True) for part in (pcap(PLAIN)[:100], pcap(PLAIN)[100:])
+    ),
     "sll": pcap(link(PLAIN, SLL), link=113),
     "sll2": pcap(link(PLAIN, SLL2), link=276),
     "raw": pcap(link(PLAIN, b""), link=101),
