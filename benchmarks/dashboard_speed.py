@@ -3,6 +3,8 @@
 
     python -m benchmarks.dashboard_speed                    ingestion, then 50 million rows; needs root, ~10 GB of disk
     python -m benchmarks.dashboard_speed --rows 1000000     a quick form; --rows 0 measures ingestion only
+    python -m benchmarks.dashboard_speed --keep /var/tmp/b  the database stays there, and is used as it is the next time
+    python -m benchmarks.dashboard_speed --report FILE.md   every panel's time, rows read and plan, to FILE.md as well
 
 A real TimescaleDB (collectors.store.debian_server) with durable writes, on this machine. The rows of the campaign are made by the
 server; ingestion is measured with real records. Every panel of Campaign, Compare and Run is then asked for the whole day.
@@ -12,8 +14,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +27,7 @@ import psycopg
 
 from collectors.store import debian_server, derive, folder, ingest, tables
 from collectors.store.connect import connected
-from dashboards.parts import ZERO_S
+from dashboards.parts import TITLES, ZERO_S
 from testbed.cache import ROOT
 from tests import grafana, store_lab
 from tests.make_results import START_NS, Case
@@ -117,72 +123,133 @@ def ingestion(database: store_lab.Database, place: Path) -> dict[str, Any]:
     return {"rows": rows, "seconds": round(taken_s, 2), "rows_per_s": round(rows / taken_s)}
 
 
-def drawing(database: store_lab.Database) -> list[dict[str, Any]]:
-    """Seconds that each dashboard takes over the whole day, panels one after the other, and the rows that its panels read."""
-    found = []
-    for name in ("experiments", "run", "compare", "sweep", "campaign", "fidelity"):
+@dataclass(frozen=True)
+class Drawn:
+    """A panel's query over the whole day: seconds until its last row was here, rows that came, rows that were read for it."""
+
+    dashboard: str
+    panel: str
+    seconds: float
+    rows: int
+    read: int
+    plan: tuple[str, ...]
+
+
+def drawing(database: store_lab.Database) -> Iterator[Drawn]:
+    """Every panel of every dashboard, asked one after the other as Grafana does for the whole day."""
+    for name in TITLES:
         content = grafana.board(ROOT / f"dashboards/json/{name}.json")
         run_time = content["time"]["from"].startswith("2000-01-01")
-        span = (
-            grafana.Range(ZERO_S, ZERO_S + DAY_S) if run_time else grafana.Range(START_NS / 1e9, START_NS / 1e9 + DAY_S)
-        )
+        start_s = ZERO_S if run_time else START_NS / 1e9
+        span = grafana.Range(start_s, start_s + DAY_S)
         with connected("reader", database.url) as connection:
             values: dict[str, list[str]] = {}
-            begun = time.monotonic()
             for variable in content["templating"]["list"]:
-                rows = [
-                    str(row[0]) for row in connection.execute(grafana.interpolate(variable["query"], values)).fetchall()
-                ]
+                query = grafana.interpolate(variable["query"], values)
+                yield _asked(connection, name, f"variable {variable['name']}", query)
+                rows = [str(row[0]) for row in connection.execute(query).fetchall()]
                 values[variable["name"]] = (rows if variable["multi"] else rows[:1]) or [""]
-            panels = []
             for title, target in grafana.queries(content):
                 query = grafana.expand(target["rawSql"], values, span)
-                start = time.monotonic()
-                connection.execute(query).fetchall()
-                panels.append((time.monotonic() - start, title, query))
-            taken_s = time.monotonic() - begun
-            slowest_s, title, query = max(panels)
-            plan = connection.execute("EXPLAIN (ANALYZE, BUFFERS) " + query).fetchall()
-        found.append(
-            {
-                "dashboard": name,
-                "seconds": round(taken_s, 3),
-                "panels": len(panels),
-                "slowest": title,
-                "slowest_s": round(slowest_s, 3),
-                "explain": [line for (line,) in plan if "Scan" in line or "Time" in line][:8],
-            }
+                yield _asked(connection, name, f"{title} {target['refId']}", query)
+
+
+def _asked(connection: psycopg.Connection[Any], dashboard: str, panel: str, query: str) -> Drawn:
+    start = time.monotonic()
+    rows = len(connection.execute(query).fetchall())
+    seconds = time.monotonic() - start
+    row = connection.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + query).fetchone()
+    assert row is not None
+    scans = list(_scans(row[0][0]["Plan"]))
+    plan = [f"{kind} {relation}: {count} × {rows} rows" for (kind, relation), (count, rows) in _summed(scans).items()]
+    return Drawn(dashboard, panel, seconds, rows, sum(rows for _, _, rows in scans), tuple(plan))
+
+
+def _scans(node: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """(node type, table, rows read) of every scan of a plan; chunks of a hypertable count as the table."""
+    if "Relation Name" in node:
+        kind = node["Node Type"] + (f" ({node['Index Name'].split('_chunk_')[-1]})" if "Index Name" in node else "")
+        yield (
+            kind,
+            re.sub(r"_\d+$", "", node["Alias"]),
+            round((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]),
         )
+    for child in node.get("Plans", ()):
+        yield from _scans(child)
+
+
+def _summed(scans: list[tuple[str, str, int]]) -> dict[tuple[str, str], tuple[int, int]]:
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for kind, relation, rows in scans:
+        count, total = found.get((kind, relation), (0, 0))
+        found[kind, relation] = (count + 1, total + rows)
     return found
+
+
+def _of_dashboards(drawn: list[Drawn]) -> dict[str, float]:
+    """Seconds of all of a dashboard's queries, one after the other."""
+    return {name: round(sum(one.seconds for one in drawn if one.dashboard == name), 2) for name in TITLES}
+
+
+def page(drawn: list[Drawn], rows: int) -> str:
+    """The evidence as a page."""
+    lines = [
+        "<!-- SPDX-License-Identifier: Apache-2.0 -->",
+        "# How fast the dashboards draw a day",
+        "",
+        f"Written by `python -m benchmarks.dashboard_speed --report`. {rows:,} rows in the tables of records and points; a day, "
+        f"slowest query {max(one.seconds for one in drawn):.2f} s. Read: rows that the scans of the plan returned or threw away (`EXPLAIN ANALYZE`).",
+        "",
+        "All queries of a dashboard, one after the other: "
+        + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in _of_dashboards(drawn).items())
+        + ".",
+        "",
+        "| dashboard | panel | ms | rows | read | scans |",
+        "|---|---|---:|---:|---:|---|",
+    ]
+    lines += [
+        f"| {one.dashboard} | {one.panel} | {one.seconds * 1000:.0f} | {one.rows} | {one.read} | {'; '.join(one.plan) or '–'} |"
+        for one in drawn
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=50_000_000)
     parser.add_argument("--runs", type=int, default=144, help="a measurement every ten minutes for a day")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a folder with a short path, for the database")
+    parser.add_argument("--report", type=Path, metavar="FILE.md")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="warpbed-bench-", dir="/var/tmp") as place:
-        with debian_server.running(
-            Path(place) / "pg", shared_buffers="1GB", max_wal_size="8GB", work_mem="64MB"
-        ) as server:
-            database = store_lab.make(server, "bench")
-            print(json.dumps({"ingestion": ingestion(database, Path(place) / "results")}), flush=True)
+    with ExitStack() as stack:
+        place = options.keep or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="warpbed-bench-", dir="/var/tmp"))
+        )
+        settings = {"shared_buffers": "1GB", "max_wal_size": "8GB", "work_mem": "64MB"}
+        there = (place / "pg/filled").exists()
+        server = stack.enter_context(debian_server.running(place / "pg", **settings))
+        database = store_lab.make(server, "bench")
+        if not there:
+            measured = ingestion(database, place / "results")
+            print(json.dumps({"ingestion": measured}), flush=True)
             if not options.rows:
                 return
+            per_s = options.rows / (DAY_S * FLOWS * 2)
             with connected("writer", database.url, autocommit=True) as connection:
-                duration_s = DAY_S / options.runs
-                rows = fill(
-                    connection,
-                    "day",
-                    runs=options.runs,
-                    duration_s=duration_s,
-                    rows_per_s=options.rows / (DAY_S * FLOWS * 2),
-                )
+                rows = fill(connection, "day", runs=options.runs, duration_s=DAY_S / options.runs, rows_per_s=per_s)
             with store_lab.admin(server, "bench") as admin:
                 admin.execute("VACUUM ANALYZE")
-            print(json.dumps({"rows": rows, "tables": len(list(tables.tables()))}), flush=True)
-            for line in drawing(database):
-                print(json.dumps(line, ensure_ascii=False), flush=True)
+                admin.execute("CHECKPOINT")
+            (place / "pg/filled").write_text(str(rows))
+        rows = int((place / "pg/filled").read_text())
+        print(json.dumps({"rows": rows, "tables": len(list(tables.tables()))}), flush=True)
+        drawn = []
+        for one in drawing(database):
+            drawn.append(one)
+            print(json.dumps(asdict(one), ensure_ascii=False), flush=True)
+        print(json.dumps({"slowest_s": max(one.seconds for one in drawn), "dashboards_s": _of_dashboards(drawn)}))
+        if options.report:
+            options.report.write_text(page(drawn, rows))
 
 
 if __name__ == "__main__":

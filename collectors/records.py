@@ -70,7 +70,7 @@ SCHEMAS: dict[str, list[tuple[str, pa.DataType]]] = {
         ("ca", pa.string()),
         *_columns(
             pa.int64(),
-            "ca_state cwnd_packets ssthresh_packets mss_bytes rtt_us rttvar_us min_rtt_us rto_us unacked_packets",
+            "ca_state ca_phase cwnd_packets ssthresh_packets mss_bytes rtt_us rttvar_us min_rtt_us rto_us unacked_packets",
         ),
         *_columns(
             pa.int64(),

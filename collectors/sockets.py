@@ -14,7 +14,7 @@ from collectors.errors import CollectError, Damage
 from collectors.samples import Sample, When, as_it_is, attributes, messages, samples
 
 MESSAGE_BYTES = 72
-INFO, CONG = 2, 4
+INFO, VEGAS, CONG = 2, 3, 4
 INFINITE = 0x7FFFFFFF
 
 FIELDS = {
@@ -46,7 +46,7 @@ def rows(
 
     flow_of: flow's name by (source address, source port, destination port) of its data connections
     """
-    columns: dict[str, list[Any]] = {name: [] for name in ("time_ns", "flow", "ca", *FIELDS)}
+    columns: dict[str, list[Any]] = {name: [] for name in ("time_ns", "flow", "ca", "ca_phase", *FIELDS)}
     for sample in samples(path, damage, when):
         try:
             for message in messages(sample.answer):
@@ -59,6 +59,8 @@ def rows(
         result[name] = np.minimum(np.array(columns[name], dtype=np.uint64), 2**63 - 1).astype(np.int64)
     threshold = result["ssthresh_packets"]
     result["ssthresh_packets"] = np.ma.masked_array(threshold, threshold >= INFINITE)
+    phases = columns["ca_phase"]
+    result["ca_phase"] = np.ma.masked_array([p or 0 for p in phases], [p is None for p in phases], dtype=np.int64)
     result["t_s"] = (np.array(columns["time_ns"], dtype=np.int64) - start_ns) / 1e9
     return result
 
@@ -73,4 +75,6 @@ def _row(sample: Sample, message: memoryview, flow_of: Mapping[tuple[int, int, i
         return {}
     congestion = bytes(attrs.get(CONG, b"")).rstrip(b"\0").decode(errors="replace")
     fields = {name: struct.unpack_from(form, attrs[INFO], offset)[0] for name, (form, offset) in FIELDS.items()}
-    return {"time_ns": sample.time_ns, "flow": flow, "ca": congestion, **fields}
+    # struct tcpvegas_info: vegas and some others say here whether they are at work, modules of this project their phase
+    phase = struct.unpack_from("=I", attrs[VEGAS])[0] if VEGAS in attrs else None
+    return {"time_ns": sample.time_ns, "flow": flow, "ca": congestion, "ca_phase": phase, **fields}

@@ -94,7 +94,8 @@ def complete(run: Path, document: Mapping[str, Any], duration_s: float) -> None:
     columns: dict[str, Any] = {name: np.full(times.size, 7) for name, _ in records.SCHEMAS["tcp_info"]}
     names = {"flow": "f1", "ca": document["params"]["cca"]}
     columns.update({name: np.full(times.size, word, dtype=object) for name, word in names.items()})
-    columns.update(time_ns=START_NS + np.rint(times * 1e9).astype(np.int64), t_s=times, ca_state=state)
+    columns.update(time_ns=START_NS + np.rint(times * 1e9).astype(np.int64), t_s=times, ca_state=state,
+                   ca_phase=np.where(times > 8, 1, 0))  # fmt: skip
     records.write(run / "records", "tcp_info", columns)
     for kind in records.SCHEMAS:
         if not (run / f"records/{kind}.parquet").exists():

@@ -182,6 +182,18 @@ def test_annotations_tell_losses_timeouts_and_phases(full: store_lab.Database) -
 
 
 @pytest.mark.root
+def test_phases_that_a_module_reports_are_told_instead_of_slow_start(full: store_lab.Database) -> None:
+    told = full.rows(
+        "SELECT DISTINCT cca, text FROM events JOIN runs USING (run_id) WHERE kind = 'phase' AND status = 'complete' ORDER BY 1, 2"
+    )
+    assert [text for cca, text in told if cca == "medley"] == [
+        "medley: R false: the last loss was a random one",
+        "medley: R true: the last loss was one of congestion",
+    ]
+    assert {text for cca, text in told if cca == "reno"} == {"slow start", "congestion avoidance"}
+
+
+@pytest.mark.root
 def test_a_value_cannot_end_its_quotes(full: store_lab.Database) -> None:
     content = grafana.board(ROOT / "dashboards/json/run.json")
     nasty = "'; DROP TABLE warpbed.runs; --"

@@ -83,6 +83,15 @@ WINDOW queue AS (PARTITION BY run_id, width_ms, node, interface ORDER BY bucket)
 ORDER BY run_id, width_ms, node, interface, bucket
 """
 
+# What a module reports as its own phase (tcp_info's ca_phase; get_info() of kernels/modules/tcp_*.c): algorithm → texts by number.
+OWN_PHASES = {
+    "medley": {0: "R false: the last loss was a random one", 1: "R true: the last loss was one of congestion"},
+    "ftat": {0: "start", 1: "adaptive transmission", 2: "additive increase"},
+}
+_PHASES = ", ".join(
+    f"('{name}', {number}, '{text}')" for name, texts in OWN_PHASES.items() for number, text in texts.items()
+)
+
 # What the kernel's own states say. ssthresh moves at each congestion event, whatever the algorithm; TCP_CA_Recovery and
 # TCP_CA_Loss (include/uapi/linux/tcp.h) tell fast recovery from a timeout where a sample of the socket fell into it.
 EVENTS = f"""
@@ -96,11 +105,16 @@ WITH steps AS (
 ), turns AS (
     SELECT *, lag(phase) OVER (PARTITION BY run_id, flow ORDER BY time_ns) AS phase_before FROM phases
 ), states AS (
-    SELECT run_id, time_ns, t_s, flow, ca_state, lag(ca_state) OVER (PARTITION BY run_id, flow ORDER BY time_ns) AS before
-    FROM tcp_info
-), found AS (
+    SELECT run_id, time_ns, t_s, flow, ca, ca_state, ca_phase, lag(ca_state) OVER flow AS before, lag(ca_phase) OVER flow AS phase_before
+    FROM tcp_info WINDOW flow AS (PARTITION BY run_id, flow ORDER BY time_ns)
+), own(ca, ca_phase, text) AS (VALUES {_PHASES}),
+reporting AS (SELECT DISTINCT run_id, flow FROM states JOIN own USING (ca, ca_phase)), -- slow start is no phase of theirs
+found AS (
     SELECT run_id, time_ns, t_s, flow, 'phase' AS kind, phase AS text FROM turns
-    WHERE phase_before IS NULL OR phase_before <> phase
+    WHERE (phase_before IS NULL OR phase_before <> phase) AND (run_id, flow) NOT IN (SELECT (run_id, flow) FROM reporting)
+    UNION ALL
+    SELECT run_id, time_ns, t_s, flow, 'phase', ca || ': ' || text FROM states JOIN own USING (ca, ca_phase)
+    WHERE phase_before IS DISTINCT FROM ca_phase
     UNION ALL
     SELECT run_id, time_ns, t_s, flow, 'loss', 'window cut: cwnd ' || cwnd_before || ' → ' || cwnd || ', ssthresh ' || ssthresh
     FROM steps

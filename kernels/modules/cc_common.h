@@ -6,6 +6,7 @@
 #ifndef WARPBED_CC_COMMON_H
 #define WARPBED_CC_COMMON_H
 
+#include <linux/inet_diag.h>
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -135,6 +136,21 @@ static inline void cc_send_singly(struct sock *sk)
 static inline u32 cc_single_tso_segs(struct sock *sk)
 {
 	return 1;
+}
+
+/*
+ * get_info(): tell INET_DIAG the module's own phase, in the structure of Vegas
+ * as other algorithms do; its other members stay zero.
+ */
+static inline size_t cc_phase_info(u32 ext, int *attr, union tcp_cc_info *info,
+				   u32 phase)
+{
+	if (!(ext & (1 << (INET_DIAG_VEGASINFO - 1))))
+		return 0;
+	memset(&info->vegas, 0, sizeof(info->vegas));
+	info->vegas.tcpv_enabled = phase;
+	*attr = INET_DIAG_VEGASINFO;
+	return sizeof(info->vegas);
 }
 
 /*

@@ -213,6 +213,14 @@ static u32 ftat_undo_cwnd(struct sock *sk)
 	return cwnd;
 }
 
+static size_t ftat_get_info(struct sock *sk, u32 ext, int *attr,
+			    union tcp_cc_info *info)
+{
+	const struct ftat *ca = inet_csk_ca(sk);
+
+	return cc_phase_info(ext, attr, info, ca->phase);
+}
+
 static struct tcp_congestion_ops tcp_ftat __read_mostly = {
 	.init		= ftat_init,
 	.pkts_acked	= ftat_pkts_acked,
@@ -220,6 +228,7 @@ static struct tcp_congestion_ops tcp_ftat __read_mostly = {
 	.ssthresh	= ftat_ssthresh,
 	.set_state	= ftat_set_state,
 	.undo_cwnd	= ftat_undo_cwnd,
+	.get_info	= ftat_get_info,
 	.owner		= THIS_MODULE,
 	.name		= "ftat",
 };

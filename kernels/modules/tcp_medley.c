@@ -275,6 +275,15 @@ static void medley_set_state(struct sock *sk, u8 new_state)
 	trace_cc_hook(sk, CC_STATE, new_state, -1);
 }
 
+/* The phase is R. */
+static size_t medley_get_info(struct sock *sk, u32 ext, int *attr,
+			      union tcp_cc_info *info)
+{
+	const struct medley *ca = inet_csk_ca(sk);
+
+	return cc_phase_info(ext, attr, info, ca->congested);
+}
+
 static struct tcp_congestion_ops tcp_medley __read_mostly = {
 	.init		= medley_init,
 	.pkts_acked	= medley_pkts_acked,
@@ -283,6 +292,7 @@ static struct tcp_congestion_ops tcp_medley __read_mostly = {
 	.set_state	= medley_set_state,
 	.undo_cwnd	= cc_reno_undo_cwnd,
 	.min_tso_segs	= cc_single_tso_segs,
+	.get_info	= medley_get_info,
 	.owner		= THIS_MODULE,
 	.name		= "medley",
 };
