@@ -50,9 +50,10 @@ class Query(variants.Dataquery):
         }  # fmt: skip
 
 
-def _framed(
+def framed(
     panel: Any, title: str, description: str, queries: tuple[Query, ...], width: int, height: int, unit: str
 ) -> Any:
+    """A panel with what every one has."""
     panel = (
         panel.title(title).description(description).datasource(models.DataSourceRef(type_val=SOURCE["type"], uid=SOURCE["uid"]))
         .span(width).height(height).unit(unit).no_value(NO_DATA)
@@ -62,7 +63,7 @@ def _framed(
     return panel
 
 
-def _legend() -> Any:
+def legend() -> Any:
     return (
         common.VizLegendOptions()
         .show_legend(True)
@@ -92,16 +93,16 @@ def lines(
     panel = (
         panel.draw_style(model.GraphDrawStyle.BARS if bars else model.GraphDrawStyle.LINE)
         .axis_label(label)
-        .legend(_legend())
+        .legend(legend())
     )
     panel = panel.tooltip(common.VizTooltipOptions().mode(model.TooltipDisplayMode.MULTI).sort(model.SortOrder.NONE))
-    return _framed(panel, title, description, queries, width, height, unit)
+    return framed(panel, title, description, queries, width, height, unit)
 
 
 def rows(title: str, description: str, query: Query, *, width: int = 24, height: int = 8, unit: str = "none",
          overrides: dict[str, list[tuple[str, Any]]] | None = None) -> Any:  # fmt: skip
     """A table. overrides: column → (property, value)"""
-    panel = _framed(table.Panel().show_header(True), title, description, (query,), width, height, unit)
+    panel = framed(table.Panel().show_header(True), title, description, (query,), width, height, unit)
     for name, properties in (overrides or {}).items():
         panel = panel.override_by_name(
             name, [models.DynamicConfigValue(id_val=key, value=value) for key, value in properties]
@@ -117,16 +118,16 @@ def bars(title: str, description: str, unit: str, query: Query, x: str, *, width
         .show_value(model.VisibilityMode.AUTO)
         .group_width(0.7)
         .bar_width(0.9)
-        .legend(_legend())
+        .legend(legend())
     )
     panel = panel.fill_opacity(70).x_tick_label_rotation(-30).x_tick_label_max_length(40)
-    return _framed(panel, title, description, (query,), width, height, unit)
+    return framed(panel, title, description, (query,), width, height, unit)
 
 
 def distribution(title: str, description: str, unit: str, query: Query, *, width: int = 12, height: int = 9) -> Any:
     """How often which value: one histogram per column."""
-    return _framed(
-        histogram.Panel().legend(_legend()).fill_opacity(40), title, description, (query,), width, height, unit
+    return framed(
+        histogram.Panel().legend(legend()).fill_opacity(40), title, description, (query,), width, height, unit
     )
 
 
@@ -135,7 +136,7 @@ def number(
 ) -> Any:
     panel = stat.Panel().graph_mode(model.BigValueGraphMode.NONE).color_mode(model.BigValueColorMode.NONE)
     panel = panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields("/.*/" if text else ""))
-    return _framed(panel, title, description, (query,), width, height, unit)
+    return framed(panel, title, description, (query,), width, height, unit)
 
 
 class Variable(Builder[Any]):

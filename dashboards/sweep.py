@@ -7,17 +7,18 @@ from typing import Any
 
 from grafana_foundation_sdk.models import dashboard as models
 
+from dashboards.bands import banded, chart, edges
 from dashboards.parts import COUNTED, Query, Variable, bars, board, rows
 
-# Student's t by the cell's own number of runs (analysis.statistics)
-STUDENT = f"""
-    SELECT c.cca, c.parameter, c.number, c.mean, c.runs, coalesce(t.t975, 1.96) * c.deviation / sqrt(c.runs) AS half FROM (
-        SELECT r.cca, p.value AS parameter, p.number, avg(m.value) AS mean, count(*) AS runs, stddev_samp(m.value) AS deviation
-        FROM runs r JOIN run_params p ON p.run_id = r.run_id AND p.name = ${{parameter:sqlstring}}
-        JOIN run_metrics m ON m.run_id = r.run_id AND m.name = ${{metric:sqlstring}}
-        WHERE r.experiment = ${{experiment:sqlstring}} AND {COUNTED} GROUP BY r.cca, p.value, p.number) c
-    LEFT JOIN student_t t ON t.df = c.runs - 1
+CELLS = f"""
+    SELECT r.cca, p.value AS parameter, p.number, avg(m.value) AS mean, count(*) AS runs, stddev_samp(m.value) AS deviation
+    FROM runs r JOIN run_params p ON p.run_id = r.run_id AND p.name = ${{parameter:sqlstring}}
+    JOIN run_metrics m ON m.run_id = r.run_id AND m.name = ${{metric:sqlstring}}
+    WHERE r.experiment = ${{experiment:sqlstring}} AND {COUNTED} GROUP BY r.cca, p.value, p.number
 """
+# Student's t by the cell's own number of runs (analysis.statistics)
+STUDENT = f"SELECT c.*, coalesce(t.t975, 1.96) * c.deviation / sqrt(c.runs) AS half FROM ({CELLS}) c LEFT JOIN student_t t ON t.df = c.runs - 1"
+NUMBER = "CASE WHEN bool_and(c.number IS NOT NULL) OVER () THEN c.number ELSE dense_rank() OVER (ORDER BY c.number, c.parameter) END"
 
 
 def dashboard() -> Any:
@@ -46,10 +47,13 @@ def dashboard() -> Any:
     made = made.with_variable(
         Variable("second", "Second parameter", f"SELECT DISTINCT v.name FROM run_params v {of} ORDER BY 1 DESC")
     )
-    made = made.with_panel(bars("Metric against parameter", "Mean over the counted runs of each value, with the ends of its 95 % confidence interval (Student's t); "
-        "a value with one run has no interval.", "none", Query(
-        f"SELECT c.cca || ' ' || c.parameter AS cell, c.mean - c.half AS low_95, c.mean, c.mean + c.half AS high_95 FROM ({STUDENT}) c ORDER BY c.cca, c.number, c.parameter LIMIT 200"),
-        "cell", width=24, height=11))  # fmt: skip
+    made = made.with_panel(banded(chart("Metric against parameter", "Mean over the counted runs of each value, with its 95 % confidence interval between dashed lines (Student's t; "
+        "a value with one run has none). Parameters that are words stand at 1, 2, 3 in their order.", "none", Query(
+        f"SELECT parameter, metric AS series, value FROM ({edges(f'SELECT {NUMBER} AS parameter, c.cca AS name, c.mean, c.deviation, c.runs FROM ({CELLS}) c', 'parameter')}) x LIMIT 2000"),
+        ("parameter", "Value of the parameter", "none"), joined=True, width=16, height=11), filled=False))  # fmt: skip
+    made = made.with_panel(bars("Metric by value", "The same means side by side, each value as the experiment file has it.", "none", Query(
+        f"SELECT c.cca || ' ' || c.parameter AS cell, c.mean FROM ({CELLS}) c ORDER BY c.cca, c.number, c.parameter LIMIT 200"),
+        "cell", width=8, height=11))  # fmt: skip
     made = made.with_panel(rows("Cells", "The same as numbers.", Query(
         f"SELECT c.cca, c.parameter, c.runs, c.mean, c.mean - c.half AS low_95, c.mean + c.half AS high_95 FROM ({STUDENT}) c ORDER BY c.cca, c.number, c.parameter LIMIT 500"),
         width=12, height=9))  # fmt: skip

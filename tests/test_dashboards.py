@@ -218,9 +218,22 @@ def test_a_variable_without_quotes_and_a_nested_argument_are_found() -> None:
 def test_points_bound_what_a_long_run_reads(timescale: debian_server.Server) -> None:
     """A run of a day: panels read points of a minute, through the index."""
     database = store_lab.make(timescale, "day")
-    long_run(database, duration_s=86_400.0, rows_per_s=1)
-    content = grafana.board(ROOT / "dashboards/json/run.json")
-    values = {"experiment": ["day"], "run": ["day-1"], "flow": ["f1", "f2"]}
+    made(database, runs=1, duration_s=86_400.0, rows_per_s=1)
+    bounded(database, "run", {"experiment": ["day"], "run": ["day-1"], "flow": ["f1", "f2"]})
+
+
+@pytest.mark.root
+def test_points_bound_what_many_runs_read(timescale: debian_server.Server) -> None:
+    """A day of runs laid over each other: each gives its points of the width that is drawn, and no other is read."""
+    database = store_lab.make(timescale, "runs")
+    made(database, runs=12, duration_s=7_200.0, rows_per_s=0.1)
+    runs = [f"day-{number}" for number in range(1, 13)]
+    bounded(database, "compare", {"experiment": ["day"], "run": runs, "by": ["algorithm"]})
+
+
+def bounded(database: store_lab.Database, name: str, values: dict[str, list[str]]) -> None:
+    """Every panel of a dashboard reads few rows for a day."""
+    content = grafana.board(ROOT / f"dashboards/json/{name}.json")
     day = grafana.Range(ZERO_S, ZERO_S + 86_400)
     with connected("reader", database.url) as connection:
         for title, target in grafana.queries(content):
@@ -228,7 +241,7 @@ def test_points_bound_what_a_long_run_reads(timescale: debian_server.Server) -> 
             plan = connection.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + query).fetchone()
             assert plan is not None
             read = sum(
-                node["Actual Rows"] * node["Actual Loops"]
+                (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
                 for node in nodes(plan[0][0]["Plan"])
                 if "Relation Name" in node
             )
@@ -241,12 +254,12 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(child)
 
 
-def long_run(database: store_lab.Database, duration_s: float, rows_per_s: int) -> None:
-    """A run whose rows the server makes itself, with points of the widths that ingestion would have made."""
+def made(database: store_lab.Database, *, runs: int, duration_s: float, rows_per_s: float) -> None:
+    """Runs whose rows the server makes itself, with points of the widths that ingestion would have made."""
     from benchmarks.dashboard_speed import fill
 
     with connected("writer", database.url, autocommit=True) as connection:
-        fill(connection, "day", runs=1, duration_s=duration_s, rows_per_s=rows_per_s)
+        fill(connection, "day", runs=runs, duration_s=duration_s, rows_per_s=rows_per_s)
     with store_lab.admin(database.server, database.name) as admin:
         admin.execute("ANALYZE")
 

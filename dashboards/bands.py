@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Means with their 95 % intervals as bands, and charts whose horizontal axis is a number.
+
+Grafana ties a band's edges by their fixed names, and the groups to draw are only known to the database. So each group gets a slot,
+1 to SLOTS by its name: its mean is the series "1: reno", its edges are "1 low 95 %" and "1 high 95 %". Groups beyond the last slot
+have their mean only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grafana_foundation_sdk.builders import common, xychart
+from grafana_foundation_sdk.models import common as model
+from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models import xychart as shown
+
+from analysis.report.static import COLOURS
+from dashboards.parts import Query, framed, legend
+
+SLOTS = 6
+LOW, HIGH = "low 95 %", "high 95 %"
+HIDDEN = ("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False})
+
+
+def edges(means: str, keys: str) -> str:
+    """SQL: the rows of `means` as three: a mean and the ends of its 95 % confidence interval (Student's t over the runs).
+
+    means: SQL with the columns of `keys`, name, mean, deviation (of the sample) and runs. Columns: those of `keys`, metric, value
+    """
+    return f"""
+        SELECT {keys}, v.metric, v.value FROM (
+            SELECT c.*, dense_rank() OVER (ORDER BY c.name) AS slot, coalesce(t.t975, 1.96) * c.deviation / sqrt(c.runs) AS half
+            FROM ({means}) c LEFT JOIN student_t t ON t.df = c.runs - 1) d
+        CROSS JOIN LATERAL (VALUES (d.slot || ': ' || d.name, d.mean),
+            (CASE WHEN d.slot <= {SLOTS} THEN d.slot || ' {LOW}' END, d.mean - d.half),
+            (CASE WHEN d.slot <= {SLOTS} THEN d.slot || ' {HIGH}' END, d.mean + d.half)) v(metric, value)
+        WHERE v.metric IS NOT NULL AND v.value IS NOT NULL ORDER BY 1, 2"""
+
+
+def banded(panel: Any, *, filled: bool) -> Any:
+    """Colour the slots. filled: the panel fills between two series (time series); others draw the edges as dashed lines."""
+    for slot, colour in enumerate(COLOURS[:SLOTS], start=1):
+        fixed = ("color", {"mode": "fixed", "fixedColor": colour})
+        panel = panel.override_by_regexp(f"/^{slot}: /", _values(fixed))
+        for edge in (LOW, HIGH):
+            if filled:
+                style: list[tuple[str, Any]] = [("custom.lineWidth", 0)]
+                if edge == HIGH:
+                    style += [("custom.fillBelowTo", f"{slot} {LOW}"), ("custom.fillOpacity", 20)]
+            else:
+                style = [("custom.show", "lines"), ("custom.lineStyle", {"fill": "dash", "dash": [6, 4]})]
+            panel = panel.override_by_name(f"{slot} {edge}", _values(fixed, HIDDEN, *style))
+    return panel
+
+
+def chart(
+    title: str,
+    description: str,
+    unit: str,
+    query: Query,
+    x: tuple[str, str, str],
+    *,
+    joined: bool,
+    width: int = 12,
+    height: int = 9,
+) -> Any:
+    """Values against a number, as one series per name.
+
+    query: a table with the columns of x[0] (a number), series and value; x: that column, the axis' label and its unit
+    joined: a line through each series' points, from left to right
+    """
+    column, label, x_unit = x
+    show = shown.ScatterShow.POINTS_AND_LINES if joined else shown.ScatterShow.POINTS
+    panel = xychart.Panel().series_mapping(shown.SeriesMapping.AUTO).show(show).line_width(1).legend(legend())
+    panel = panel.dims(xychart.XYDimensionConfig().frame(0).x(label)).series([])
+    panel = panel.tooltip(common.VizTooltipOptions().mode(model.TooltipDisplayMode.SINGLE).sort(model.SortOrder.NONE))
+    panel = panel.point_size(common.ScaleDimensionConfig().fixed(7).min(1).max(20))
+    panel = framed(panel, title, description, (query,), width, height, unit)
+    matrix = f"{column}\\series"
+    for kind, options in (
+        ("groupingToMatrix", {"columnField": "series", "rowField": column, "valueField": "value", "emptyValue": "null"}),
+        ("convertFieldType", {"fields": {}, "conversions": [{"targetField": matrix, "destinationType": "number"}]}),
+        ("organize", {"excludeByName": {}, "indexByName": {}, "renameByName": {matrix: label}}),
+    ):  # fmt: skip
+        panel = panel.with_transformation(models.DataTransformerConfig(id_val=kind, options=options))
+    return panel.override_by_name(label, _values(("unit", x_unit), ("custom.axisLabel", label)))
+
+
+def _values(*properties: tuple[str, Any]) -> list[models.DynamicConfigValue]:
+    return [models.DynamicConfigValue(id_val=name, value=value) for name, value in properties]
