@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from collectors.errors import CollectError, Damage
+from collectors.marks import marks
 from collectors.samples import Sample, When, as_it_is, attributes, messages, samples
 
 TCMSG = struct.Struct("=BxxxiIII")
 TCA_KIND, TCA_STATS2 = 1, 7
-STATS_BASIC, STATS_QUEUE, STATS_PACKETS64 = 1, 3, 8
+STATS_BASIC, STATS_QUEUE, STATS_APP, STATS_PACKETS64 = 1, 3, 4, 8
 NO_QUEUES = ("noqueue", "ingress", "clsact")
 ROOT = 0xFFFFFFFF
 
@@ -61,30 +62,33 @@ def rows(
 
 
 def _deepest(sample: Sample, nodes: Sequence[str], interfaces: Mapping[str, Mapping[str, str]]) -> list[Row]:
-    """Of each interface the queue where packets wait, with the drops of all of them: a managed queue drops early, the one
-    inside it holds the packets."""
+    """Of each interface the queue where packets wait, with the drops and marks of all of them: a managed queue drops or marks
+    early, the one inside it holds the packets."""
     node = nodes[sample.node]
     deepest: dict[int, Row] = {}
     drops: dict[int, int] = {}
+    marked: dict[int, int] = {}
     for message in messages(sample.answer):
         _, index, _, parent, _ = TCMSG.unpack_from(message)
         attrs = attributes(message[TCMSG.size :])
         kind = bytes(attrs[TCA_KIND]).rstrip(b"\0").decode(errors="replace")
         if kind in NO_QUEUES or TCA_STATS2 not in attrs:
             continue
-        statistics = _statistics(attributes(attrs[TCA_STATS2]))
+        reported = attributes(attrs[TCA_STATS2])
+        statistics = _statistics(reported)
         drops[index] = max(drops.get(index, 0), statistics[4])
+        marked[index] = marked.get(index, 0) + (marks(kind, reported[STATS_APP]) if STATS_APP in reported else 0)
         if index in deepest and parent == ROOT:
             continue
         name = interfaces[node].get(str(index), str(index))
-        deepest[index] = (sample.time_ns, node, name, kind, *statistics)
-    return [(*row[:8], drops[index], row[9]) for index, row in deepest.items()]
+        deepest[index] = (sample.time_ns, node, name, kind, *statistics, 0)
+    return [(*row[:8], drops[index], marked[index]) for index, row in deepest.items()]
 
 
-def _statistics(stats: Mapping[int, memoryview]) -> tuple[int, int, int, int, int, int]:
-    """sent bytes, sent packets, backlog packets, backlog bytes, drops, marks (0: plain queues do not mark)."""
+def _statistics(stats: Mapping[int, memoryview]) -> tuple[int, int, int, int, int]:
+    """sent bytes, sent packets, backlog packets, backlog bytes, drops."""
     sent_bytes, sent_packets = struct.unpack_from("=QI", stats[STATS_BASIC])
     if STATS_PACKETS64 in stats:
         (sent_packets,) = struct.unpack_from("=Q", stats[STATS_PACKETS64])
     waiting, backlog, drops = struct.unpack_from("=III", stats[STATS_QUEUE])
-    return sent_bytes, sent_packets, waiting, backlog, drops, 0
+    return sent_bytes, sent_packets, waiting, backlog, drops

@@ -31,7 +31,7 @@ IPERF3 = "iperf3"
 IPERF3_COOKIE_BYTES = 37
 BEFORE_DATA_BYTES = {IPERF3: IPERF3_COOKIE_BYTES, "file": 0}
 """Programs that open a control connection first, and what they send on each connection before the data."""
-FROM_RECEIVER = ("delivered_bytes", "goodput_mbps")
+FROM_RECEIVER = ("delivered_bytes", "goodput_mbps", "ce_packets")
 SUMMED = ("packets", "wire_bytes", "payload_bytes", "retransmitted_bytes", "delivered_bytes")
 
 Endpoints = tuple[int, int, int]

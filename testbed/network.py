@@ -90,7 +90,7 @@ def trace_digests(topology: Mapping[str, Any], folder: Path) -> dict[str, str]:
     found = {}
     for text in _texts(topology):
         head, _, name = text.strip().partition(" ")
-        if head == "trace" and (path := folder / name.strip()).is_file():
+        if head == "trace" and (path := traces.place(folder, name.strip())).is_file():
             found[name.strip()] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
 

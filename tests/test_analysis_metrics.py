@@ -72,6 +72,7 @@ def queue(backlog: list[int], sent_bytes: list[int], drops: list[int], step_s: f
         "sent_packets": np.array(sent_bytes, dtype=float) / 1000,
         "sent_bytes": np.array(sent_bytes, dtype=float),
         "drops": np.array(drops, dtype=float),
+        "marks": np.zeros(len(drops)),
     }
 
 

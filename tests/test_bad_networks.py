@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,46 @@ def test_bad_traces_are_told_by_their_own_line(tmp_path: Path, content: str, tol
     message = problem(tmp_path, lab.SMALL.replace("rate: 20mbit", "rate: trace t.trace"))
     assert "experiment.yml:7: topology.params.rate" in message
     assert told in message
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../secret.trace", "sub/../../secret.trace", "link.trace", "linked/secret.trace"]
+)
+def test_a_trace_outside_of_the_files_folder_is_refused_and_not_read(tmp_path: Path, name: str) -> None:
+    """An experiment file from elsewhere cannot make a user's other files into error messages or results."""
+    folder = tmp_path / "experiment"
+    (folder / "sub").mkdir(parents=True)
+    (tmp_path / "secret.trace").write_text("a secret\n")
+    (folder / "link.trace").symlink_to(tmp_path / "secret.trace")
+    (folder / "linked").symlink_to(tmp_path)
+    message = problem(folder, lab.SMALL.replace("rate: 20mbit", f"rate: trace {name}"))
+    assert "experiment.yml:7: topology.params.rate" in message
+    assert "outside of the experiment file's folder" in message and "put the trace into it" in message
+    assert "a secret" not in message and "root:" not in message
+
+
+def test_traces_below_the_files_folder_and_links_within_it_are_read(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/t.trace").write_text("1\n2\n3\n")
+    (tmp_path / "link.trace").symlink_to("sub/t.trace")
+    for name in ("sub/t.trace", "link.trace", "sub/../sub/t.trace"):
+        assert prepare(lab.write(tmp_path, lab.SMALL.replace("rate: 20mbit", f"rate: trace {name}"))).plans
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a pipe", "a link to itself", "a device", "too long a name"])
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, kind: str) -> None:
+    name = "t" * 300 if kind == "too long a name" else "t.trace"
+    match kind:
+        case "a folder":
+            (tmp_path / name).mkdir()
+        case "a pipe":
+            os.mkfifo(tmp_path / name)
+        case "a link to itself":
+            (tmp_path / name).symlink_to(name)
+        case "a device":
+            (tmp_path / name).symlink_to("/dev/zero")
+    message = problem(tmp_path, lab.SMALL.replace("rate: 20mbit", f"rate: trace {name}"))
+    assert "experiment.yml:7: topology.params.rate" in message
 
 
 def test_a_runs_id_depends_on_what_is_in_its_trace(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ MS = 10**6
 NEAR_NS = 200
 MANY = 20_000
 
+OVERLOADED = {"rate": "10mbit", "delay": "1ms", "buffer": "500p"}
+"""Frames of 1000 bytes take 800 µs each."""
+
 RANDOM = {
     "uniform": Traffic({"delay": "1ms", "loss": "2%"}, MANY, MS),
     "gilbert": Traffic({"delay": "1ms", "loss": "gilbert-elliott p=2% r=25%"}, MANY, MS),
@@ -39,6 +42,8 @@ RANDOM = {
     "jitter normal": Traffic({"delay": "100ms jitter=5ms order=any"}, MANY, MS),
     "jitter in order": Traffic({"delay": "100ms jitter=5ms"}, MANY, MS),
     "jitter of a rate": Traffic({"rate": "10mbit", "delay": "100ms jitter=5ms order=any", "buffer": "9p"}, MANY, MS),
+    "red": Traffic({**OVERLOADED, "queue": "red min=10p max=50p p=10% packet=1000B"}, MANY, 768_000, (1000,)),
+    "red adaptive": Traffic({**OVERLOADED, "queue": "red min=10p max=50p p=2% packet=1000B adaptive"}, MANY, 696_000, (1000,)),
     "both": Traffic({"delay": "steps 0s=30ms 10s=50ms jitter=2ms", "loss": "gilbert-elliott p=2% r=25%"}, MANY, MS),
 }  # fmt: skip
 
@@ -135,6 +140,33 @@ def test_scheduled_delay_with_jitter_and_burst_loss(arrivals: dict[str, Any]) ->
     # in order: each waits for the one before, so the mean is a bit above the delay
     assert 30 <= early.mean() < 34 and 50 <= late.mean() < 54
     assert early.min() >= 22 and late.min() >= 42
+
+
+def _waiting(found: Any) -> float:
+    """Mean number of frames that wait, from how long those that arrived took, once the queue has settled.
+
+    A frame waits for those before it and, on average, for half of the one that is being sent.
+    """
+    took = (found["arrived"] - found["sent"])[found["number"] > MANY // 2] - MS
+    return float(took.mean() / 800_000 - 1.5)
+
+
+def test_red_drops_as_its_average_says(arrivals: dict[str, Any]) -> None:
+    """Floyd and Jacobson 1993: p_b = max_p (avg - min) / (max - min), drops evenly spread: the distance between two is
+    uniform up to 1 / p_b, so of all frames 2 p_b / (1 + p_b) are dropped. Frames come 1/24 faster than they can be sent, so
+    that share settles at 4 %, p_b at 2/98 and the average at 10 + 40 x 0.204 packets."""
+    found = arrivals["red"]
+    missing = lost(found, MANY)[MANY // 2 :]
+    assert missing.mean() == pytest.approx(0.04, rel=0.05)
+    assert _waiting(found) == pytest.approx(10 + 40 * (0.04 / 1.96) / 0.1, rel=0.1)
+    distances = np.diff(np.flatnonzero(missing))
+    assert 0.45 < distances.std() / distances.mean() < 0.8  # 0.58 where uniform, 1 where independent
+
+
+def test_adaptive_red_moves_its_probability(arrivals: dict[str, Any]) -> None:
+    """Floyd et al. 2001: max_p is moved until the average lies between 0.4 and 0.6 of the way from min to max. Here 13 % must
+    be dropped; the 2 % that the file begins with drops 4 % at most and would keep the average at max, 50 packets."""
+    assert 26 <= _waiting(arrivals["red adaptive"]) <= 34
 
 
 EXACT = {

@@ -12,15 +12,16 @@ import pytest
 from testbed.virtual.launch import GuestKernel
 from tests import lab
 from topologies.link_texts import direction
-from topologies.tc import egress, red_burst, red_weight_log
+from topologies.red_netlink import idle_table
+from topologies.tc import egress
 
-# 20 Mbit/s, 20 ms, a buffer of six BDPs: without management CUBIC fills it
-DEEP = lab.SMALL.replace("buffer: 40p", "buffer: 200p")
+# 20 Mbit/s, 20 ms, a buffer of six BDPs: without management CUBIC fills it. All is delivered before the last sample.
+DEEP = lab.SMALL.replace("buffer: 40p", "buffer: 200p").replace("to: d1}", "to: d1, stop: 4500ms}")
 RED = "red min=8p max=24p p=10%"
 SWEEP = f"""\
 sweep:
   parameters: {{queue: topology.params.queue}}
-  factorial: {{queue: [droptail, codel, fq_codel, pie, {RED}, {RED} adaptive, {RED} ecn, codel ecn, fq_codel ecn]}}
+  factorial: {{queue: [droptail, codel, fq_codel, pie, {RED}, {RED} adaptive, {RED} ecn, codel ecn, fq_codel ecn, pie ecn]}}
 """
 
 
@@ -46,25 +47,51 @@ def test_with_ecn_packets_are_marked_instead_of_dropped(runs: dict[str, Any], qu
     assert runs[f"{queue} ecn"]["metrics"]["queue_drops"] == 0
 
 
+def assert_marks_are_seen_everywhere(run: dict[str, Any]) -> None:
+    """What the queue says it marked arrives marked; the receiver echoes it until the sender says that it has slowed down."""
+    marks = lab.table(run["path"], "queues")["marks"].max()
+    flow = {name: values[0] for name, values in lab.table(run["path"], "flows").items()}
+    assert marks == run["metrics"]["queue_marks"] == flow["ce_packets"] > 0
+    assert flow["ecn"] and flow["ect_packets"] > 0.99 * flow["packets"]
+    assert 0 < flow["cwr_packets"] <= flow["ce_packets"] <= flow["ece_packets"]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("queue", [RED, "codel", "fq_codel", "pie"])
+def test_marks_are_counted_at_the_queue_and_on_the_wire(runs: dict[str, Any], queue: str) -> None:
+    assert_marks_are_seen_everywhere(runs[f"{queue} ecn"])
+    plain = lab.table(runs[queue]["path"], "flows")
+    assert runs[queue]["metrics"]["queue_marks"] == 0
+    assert not plain["ecn"][0] and plain["ce_packets"][0] == plain["ece_packets"][0] == plain["cwr_packets"][0] == 0
+
+
 def test_cake_is_the_shapers_child_with_the_buffers_bytes(kernel: GuestKernel, tmp_path: Path) -> None:
-    text = lab.SMALL.replace("buffer: 40p", "buffer: 300KB, queue: cake ecn")
+    text = DEEP.replace("buffer: 200p", "buffer: 300KB, queue: cake ecn")
     (run,) = lab.runs(lab.execute(tmp_path, text))
     assert run["verdict"]["value"] != "invalid", run["verdict"]
     assert run["metrics"]["goodput_mbps"] > 15
+    assert_marks_are_seen_everywhere(run)
 
 
-@pytest.mark.parametrize("weight", [0.25, 0.01, 0.002, 0.0005])
-@pytest.mark.parametrize("least", [5, 42, 300])
-def test_tc_computes_the_weight_that_was_asked_for(weight: float, least: int) -> None:
-    """tc wants a burst and takes the first power of two that lets so many packets in before the threshold is reached."""
-    queue = direction({"rate": "10mbit", "buffer": "900p", "queue": f"red min={least}p max=800p weight={weight}"}).queue
-    try:
-        burst = red_burst(queue)
-    except ValueError as error:
-        assert "write another weight" in str(error)  # noqa: PT017 — a weight that tc cannot reach is refused at check
-        return
-    log = next(n for n in range(1, 32) if burst + 1 - least <= (1 - (1 - 2.0**-n) ** burst) * 2**n)
-    assert log == red_weight_log(queue) == round(-math.log2(weight))
+# Slow starts together drive RED's average far above its upper threshold: all is dropped until the average has fallen.
+CROWD = DEEP.replace("to: d1", "to: d1, parallel: 4").replace("buffer: 200p", f"buffer: 200p, queue: {RED}")
+
+
+def test_red_forgets_while_its_queue_is_empty(kernel: GuestKernel, tmp_path: Path) -> None:
+    """Below tbf, which never lets RED see an empty queue, these flows stand still for most of a minute."""
+    (run,) = lab.runs(lab.execute(tmp_path, CROWD))
+    assert run["metrics"]["queue_drops"] > 50
+    assert run["metrics"]["utilization"] > 0.75
+
+
+@pytest.mark.parametrize(("log", "packet_us"), [(9, 605.6), (9, 6056), (2, 12.1), (5, 0.5), (14, 1211)])
+def test_reds_average_halves_as_its_weight_says(log: int, packet_us: float) -> None:
+    """Floyd and Jacobson 1993: (1 - w)^m after m packets' time, here to within half a halving from the second cell on."""
+    cell_log, shifts = idle_table(log, packet_us)
+    assert len(shifts) == 256 and max(shifts) < 32 and shifts[0] == 0
+    for cell in range(2, 20):
+        halvings = -cell * 2**cell_log / packet_us * math.log2(1 - 2.0**-log)
+        assert abs(shifts[cell] - min(31, halvings)) <= 0.5
 
 
 def test_buffers_inside_managed_queues_are_exact() -> None:

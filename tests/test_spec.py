@@ -45,6 +45,12 @@ BAD = {
     "stop after end": ("to: d1", "to: d1, stop: 9s", 1, "after the end"),
     "shell words in a node": ("to: d1", "to: 'd1;reboot'", 9, "must match"),
     "shell words in a sysctl": ("flows:", "hosts: {sysctls: {'net.x;reboot': 1}}\nflows:", 8, "must match"),
+    "sysctl that leads out of the network": (
+        "flows:",
+        "hosts: {sysctls: {net.//.kernel.core_pattern: x}}\nflows:",
+        8,
+        "must match",
+    ),
     "sysctl outside the network": ("flows:", "hosts: {sysctls: {kernel.panic: 1}}\nflows:", 8, "must match"),
     "too many flows in one": ("to: d1", "to: d1, parallel: 1000", 9, "128"),
     "unknown metric": ("flows:", "metrics: [utilisation]\nflows:", 8, "did you mean utilization"),

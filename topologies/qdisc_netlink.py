@@ -17,6 +17,7 @@ from topologies.rtnetlink import CREATE, EXCLUSIVE, NESTED, RTM_NEWQDISC, Batch,
 TCA_KIND, TCA_OPTIONS = 1, 2
 ROOT = 0xFFFFFFFF
 HANDLE = 0x10000  # 1:
+CHILD, CHILD_HANDLE = 0x10001, 0x100000  # parent 1:1 handle 10:
 STEPS_PER_MESSAGE = 3000
 """16 bytes each; an attribute holds less than 64 KiB."""
 
@@ -33,7 +34,7 @@ Timeline = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True)
 class OwnQdisc:
-    """A warp_rate or warp_wire as the root of an interface.
+    """One of them at an interface: its root, or the child of one that is.
 
     attributes: those that are sent once, as (type, bytes)
     timelines: attribute type → steps
@@ -43,6 +44,8 @@ class OwnQdisc:
     kind: str
     attributes: tuple[tuple[int, bytes], ...]
     timelines: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    parent: int = ROOT
+    handle: int = HANDLE
 
     @property
     def is_scheduled(self) -> bool:
@@ -85,7 +88,7 @@ def wire_qdisc(
 
 
 def create(qdisc: OwnQdisc) -> None:
-    """Make it the root of its interface in the current namespace, with the handle 1:.
+    """Make it in the current namespace.
 
     Raises RefusedError that names the interface and, in mind of the most likely reason, the module.
     """
@@ -118,6 +121,6 @@ def _portions(qdisc: OwnQdisc) -> Iterator[bytes]:
 
 
 def _change(qdisc: OwnQdisc, options: bytes, flags: int) -> Request:
-    body = _TCMSG.pack(0, socket.if_nametoindex(qdisc.interface), HANDLE, ROOT, 0)
+    body = _TCMSG.pack(0, socket.if_nametoindex(qdisc.interface), qdisc.handle, qdisc.parent, 0)
     body += attribute(TCA_KIND, qdisc.kind.encode() + b"\0") + attribute(TCA_OPTIONS | NESTED, options)
     return Request(RTM_NEWQDISC, flags, body, f"{qdisc.interface} {qdisc.kind}")

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from topologies.impairments import FourState, GilbertElliott, Queue, Steps
 from topologies.model import FRAME_HEADER_BYTES, Buffer, Direction
 from topologies.qdisc_netlink import OwnQdisc, rate_qdisc, wire_qdisc
+from topologies.red_netlink import red_qdisc
 
 MTU_BYTES = 1500
 FULL_FRAME_BYTES = MTU_BYTES + FRAME_HEADER_BYTES
@@ -112,11 +112,24 @@ def netem_limit(direction: Direction) -> int:
     return max(NETEM_MIN_LIMIT, int(NETEM_MARGIN * pps * longest_ns / 1e9))
 
 
-def paced_by_own(direction: Direction) -> bool:
-    """Whether warp_rate paces the link: its rate changes, or the wire's netem must not keep the order."""
+def own_pacing(direction: Direction) -> str:
+    """Why warp_rate paces the link; empty where tbf does, or where there is no rate.
+
+    tbf looks at its child's next packet before it takes it (peek), and RED learns that its queue is empty only from a packet
+    that is asked for in vain: below tbf its average never falls while nothing is sent, and it drops for minutes.
+    """
     if direction.rate_bps is None:
-        return False
-    return direction.varying_rate is not None or (direction.jitter is not None and not direction.jitter.keeps_order)
+        return ""
+    if direction.varying_rate is not None:
+        return "a rate that changes"
+    if direction.jitter is not None and not direction.jitter.keeps_order:
+        return "a rate with jitter that changes the order"
+    return "queue red" if direction.queue.kind == "red" else ""
+
+
+def paced_by_own(direction: Direction) -> bool:
+    """Whether warp_rate paces the link."""
+    return bool(own_pacing(direction))
 
 
 def own_modules(directions: Iterable[Direction]) -> list[str]:
@@ -147,8 +160,12 @@ def egress(interface: str, direction: Direction) -> Place:
             f"tbf rate {direction.rate_bps}bit burst {burst} limit {NIC_QUEUE_BYTES}"
         )
     buffer = direction.buffer or (Buffer(NIC_QUEUE_BYTES, "bytes") if own else None)
-    if direction.queue.kind != "droptail":
-        lines += _managed_lines(interface, direction.queue, direction.buffer, direction.rate_bps)
+    if direction.queue.kind == "red":
+        own += (red_qdisc(interface, direction.queue, direction.rate_bps, NIC_QUEUE_BYTES),)
+        inner = _fifo(direction.buffer or Buffer(NIC_QUEUE_BYTES, "bytes"))
+        lines.append(f"qdisc add dev {interface} parent 10:1 handle 20: {inner}")
+    elif direction.queue.kind != "droptail":
+        lines += _managed_lines(interface, direction.queue, direction.buffer)
     elif buffer is not None:
         lines.append(f"qdisc add dev {interface} parent 1:1 handle 10: {_fifo(buffer)}")
     return Place(own, tuple(lines))
@@ -158,15 +175,12 @@ def _fifo(buffer: Buffer) -> str:
     return f"{'pfifo' if buffer.unit == 'packets' else 'bfifo'} limit {buffer.size}"
 
 
-def _managed_lines(interface: str, queue: Queue, buffer: Buffer | None, rate_bps: int) -> list[str]:
+def _managed_lines(interface: str, queue: Queue, buffer: Buffer | None) -> list[str]:
     """A managed queue as the shaper's child, each with the exact buffer and without marks unless they are asked for."""
     head = f"qdisc add dev {interface} parent 1:1 handle 10: {queue.kind}"
     ecn = "ecn" if queue.ecn else "noecn"
     times = f"{_time('target', queue.target_ns)}{_time('interval', queue.interval_ns)}"
     packets = buffer.size if buffer is not None else LARGE_PACKETS
-    if queue.kind == "red":
-        inner = _fifo(buffer or Buffer(NIC_QUEUE_BYTES, "bytes"))
-        return [f"{head} {_red_words(queue, rate_bps)}", f"qdisc add dev {interface} parent 10:1 handle 20: {inner}"]
     if queue.kind == "codel":
         return [f"{head} limit {packets}{times} {ecn}"]
     if queue.kind == "fq_codel":
@@ -181,52 +195,3 @@ def _managed_lines(interface: str, queue: Queue, buffer: Buffer | None, rate_bps
 
 def _time(word: str, ns: int | None) -> str:
     return "" if ns is None else f" {word} {max(1, round(ns / 1000))}us"
-
-
-def _red_words(queue: Queue, rate_bps: int) -> str:
-    assert queue.min_bytes is not None and queue.max_bytes is not None
-    assert queue.packet_bytes is not None and queue.probability is not None
-    words = [
-        f"limit {NIC_QUEUE_BYTES} min {queue.min_bytes} max {queue.max_bytes} avpkt {queue.packet_bytes}",
-        f"burst {red_burst(queue)} probability {queue.probability:.6f} bandwidth {rate_bps}bit",
-    ]
-    words += ["adaptive"] * queue.adaptive + ["ecn"] * queue.ecn
-    return " ".join(words)
-
-
-def red_weight_log(queue: Queue) -> int:
-    """The kernel's RED weighs with a power of two: the nearest n of 2^-n."""
-    assert queue.weight is not None
-    return max(1, round(-math.log2(queue.weight)))
-
-
-def red_burst(queue: Queue) -> int:
-    """The `burst` from which tc computes the wanted weight: it takes the first power of two that lets so many packets in
-    before the average reaches the lower threshold.
-
-    Raises ValueError where there is none.
-    """
-    assert queue.min_bytes is not None and queue.packet_bytes is not None
-    wanted = red_weight_log(queue)
-    least = queue.min_bytes / queue.packet_bytes
-    low, high = max(1, math.ceil(least)), 1 << 24
-    while low < high:  # tc's weight grows with the burst
-        middle = (low + high) // 2
-        if _weight_log_of(middle, least) >= wanted:
-            high = middle
-        else:
-            low = middle + 1
-    if _weight_log_of(low, least) != wanted:
-        raise ValueError(
-            f"tc cannot set a weight of 2^-{wanted} with min={queue.min_bytes} bytes; write another weight"
-        )
-    return low
-
-
-def _weight_log_of(burst: int, least: float) -> int:
-    need = burst + 1 - least
-    for log in range(1, 32):
-        weight = 2.0**-log
-        if need <= (1 - (1 - weight) ** burst) / weight:
-            return log
-    return 32

@@ -29,7 +29,7 @@ _folder: contextvars.ContextVar[Path | None] = contextvars.ContextVar("trace_fol
 
 @contextlib.contextmanager
 def beside(folder: Path) -> Iterator[None]:
-    """Within the body, names of traces are relative to a folder, that of the experiment file."""
+    """Within the body, names of traces are relative to a folder, that of the experiment file, and stay inside it."""
     token = _folder.set(folder)
     try:
         yield
@@ -44,18 +44,43 @@ def load(name: str) -> RateTrace:
     """
     if not name:
         raise ValueError("trace needs the name of a file, relative to the experiment file")
-    path = (_folder.get() or Path()) / name
+    path = place(_folder.get(), name)
     try:
         if not path.is_file():
             raise ValueError(f"{path}: no such trace; names are relative to the experiment file")
-        if path.stat().st_size > MOST_BYTES:
-            raise ValueError(f"{path}: {path.stat().st_size} bytes; a trace has at most {MOST_BYTES}")
-        lines = path.read_bytes().split(b"\n")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from error
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"{path}: more than {MOST_BYTES} bytes, which a trace has at most")
+    lines = content.split(b"\n")
     while lines and not lines[-1].strip():
         lines.pop()
     return from_times(name, _times(path, lines), str(path))
+
+
+def place(folder: Path | None, name: str) -> Path:
+    """The path of a trace. An experiment file may come from somebody else, so it reads nothing outside of its own folder.
+
+    folder: None where a user names the trace on a command line
+
+    Raises ValueError for a name that leads out of the folder, by itself or over a symbolic link.
+    """
+    if "\0" in name:
+        raise ValueError(f"{name!r} is not a file's name")
+    if folder is None:
+        return Path(name)
+    path = folder / name
+    try:
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError) as error:  # a link that leads to itself
+        raise ValueError(f"{path}: {error}") from error
+    if Path(name).is_absolute() or not inside:
+        raise ValueError(
+            f"{name!r} lies outside of the experiment file's folder {folder}; put the trace into it or below it"
+        )
+    return path
 
 
 def _times(path: Path, lines: list[bytes]) -> list[int]:

@@ -94,6 +94,16 @@ def queue_drops(run: RunRecords) -> int | None:
     return None if covered is None else _events(covered[0], "drops", covered[1])
 
 
+@metric("queue_marks", unit="packets", label="Marks", better="lower")
+def queue_marks(run: RunRecords) -> int | None:
+    """Packets that the bottleneck's queue marked with ECN's "congestion experienced" instead of dropping them.
+
+    Source: RFC 7567 s4.2.1, RFC 3168; queues.marks, a counter.
+    """
+    covered = _covered(run)
+    return None if covered is None else _events(covered[0], "marks", covered[1])
+
+
 @metric("loss_rate", unit="1", label="Loss rate", better="lower")
 def loss_rate(run: RunRecords) -> float | None:
     """Packets dropped at the bottleneck over packets that arrived there (sent and dropped).

@@ -17,7 +17,7 @@ from analysis.errors import ContextError, RecordsError
 from analysis.records import Columns
 
 INTERVAL_COLUMNS = ("t_s", "width_s", "wire_bytes", "payload_bytes", "delivered_bytes")
-QUEUE_COLUMNS = ("t_s", "backlog_packets", "sent_packets", "sent_bytes", "drops")
+QUEUE_COLUMNS = ("t_s", "backlog_packets", "sent_packets", "sent_bytes", "drops", "marks")
 
 
 @dataclass(frozen=True)

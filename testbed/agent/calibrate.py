@@ -17,7 +17,9 @@ from testbed.agent.namespaces import entered, read_offloads
 from testbed.agent.network import WIRES, BuiltNetwork, echo_rtt_ns
 from testbed.agent.plan import Plan
 from testbed.agent.traffic import clock
+from topologies.impairments import CHANCE_BYTES, RateTrace
 from topologies.model import Direction, path
+from topologies.tc import paced_by_own
 
 ECHOES = 3
 EXTRA_PACKETS = 32
@@ -138,9 +140,18 @@ def _held(hop: Hop) -> int:
     nothing but the queue in front of the rate is there."""
     _pause(hop.ends.direction)
     hop.send(1, SMALL_FRAME_BYTES)
+    if paced_by_own(hop.ends.direction):
+        time.sleep(_own_hold_ns(hop.ends.direction) / 1e9)
     packets = hop.held()[0]
     _settle(hop, 1, SMALL_FRAME_BYTES)
     return packets
+
+
+def _own_hold_ns(direction: Direction) -> int:
+    """How long warp_rate keeps a small packet that finds the link empty: until it is sent."""
+    if isinstance(direction.varying_rate, RateTrace):
+        return (1 + SMALL_FRAME_BYTES // CHANCE_BYTES) * direction.varying_rate.longest_gap_ms * 10**6
+    return direction.serialisation_ns(SMALL_FRAME_BYTES) + 1
 
 
 def _settle(hop: Hop, packets: int, frame_bytes: int) -> dict[int, int]:

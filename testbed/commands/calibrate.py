@@ -20,6 +20,7 @@ from testbed.hosts.base import Host
 from testbed.selection import select
 
 NAME = "calibrate"
+ALGORITHM_SYSCTL = "net.ipv4.tcp_congestion_control"
 HELP = "measure delay, rate, buffer and loss of each link as built, against the file"
 
 
@@ -72,9 +73,15 @@ def networks(asked: Prepared, only: str) -> dict[str, Plan]:
 
 
 def calibration_plan(plan: Plan) -> Plan:
-    """The plan's network with nothing on it."""
+    """The plan's network with nothing on it: no traffic, no algorithms, so no sysctl that names one."""
+    hosts = {
+        name: dataclasses.replace(
+            settings, sysctls={k: v for k, v in settings.sysctls.items() if k != ALGORITHM_SYSCTL}
+        )
+        for name, settings in plan.hosts.items()
+    }
     return dataclasses.replace(
-        plan, flows=(), traffic=(), captures=(), tcp_probe=False, sockets_interval_s=None, queues_interval_s=None,
+        plan, hosts=hosts, flows=(), traffic=(), captures=(), tcp_probe=False, sockets_interval_s=None, queues_interval_s=None,
         cca_params={}, calibration="only", modules=tuple(m for m in plan.modules if not _is_algorithm(m.path)),
     )  # fmt: skip
 

@@ -28,7 +28,8 @@ Size = Annotated[str, checked(quantities.size_bytes)]
 Rate = Annotated[str, checked(quantities.rate_bps)]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 NodeName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,8}$")]
-SysctlName = Annotated[str, Field(pattern=r"^net(\.[A-Za-z0-9_/-]+)+$")]
+# a `/` stands for a dot within a part (net.ipv4.conf.eth0/100.forwarding), so it must not make `..` of a part
+SysctlName = Annotated[str, Field(pattern=r"^net(\.[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)+$")]
 SysctlValue = Annotated[str | int, Field(union_mode="left_to_right")]
 ParamName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 

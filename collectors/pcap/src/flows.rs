@@ -182,7 +182,7 @@ pub fn row(c: &Connection, side: usize, rows: &Rows) -> Vec<Value> {
         t.max_in_flight.into(),
         t.ect.into(),
         t.ce.into(),
-        t.ece.into(),
+        back.totals.ece.into(),
         t.cwr.into(),
         t.resets.into(),
         t.acks.into(),
