@@ -67,14 +67,16 @@ def _open(path: Path) -> Any:
     try:
         file = pq.ParquetFile(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise RecordsError(f"{path}: not a readable Parquet file ({error}); collect the run again from raw/") from error
+        raise RecordsError(
+            f"{path}: not a readable Parquet file ({error}); ./warpbed collect {path.parents[1]} makes it again"
+        ) from error
     metadata = file.schema_arrow.metadata or {}
     version = metadata.get(b"warpbed.schema", SCHEMA_VERSION.encode()).decode(errors="replace")
     if version != SCHEMA_VERSION:
         file.close()
         raise RecordsError(
-            f"{path}: records of schema {version!r}, this program reads {SCHEMA_VERSION!r}; "
-            "collect the run again from raw/"
+            f"{path}: records of schema {version!r}, this Warpbed reads {SCHEMA_VERSION!r}; "
+            f"./warpbed collect {path.parents[1]} makes them again from raw/"
         )
     return file
 

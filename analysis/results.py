@@ -74,10 +74,7 @@ def parse_run(text: str, path: Path) -> Run:
             f"{path / 'run.json'}: holds {type(data).__name__}, not an object; delete the folder and run again"
         )
     if data.get("format") != FORMAT:
-        raise ResultsError(
-            f"{path / 'run.json'}: result format {data.get('format')!r}, this program reads {FORMAT}; "
-            "collect and measure the run again from its raw/ with the current version"
-        )
+        raise ResultsError(f"{path / 'run.json'}: {other_format(data.get('format'))}")
     verdict = _mapping(data.get("verdict"))
     reasons = tuple(
         Reason(str(row.get("rule", "")), str(row.get("severity", "")), str(row.get("message", "")))
@@ -100,6 +97,14 @@ def parse_run(text: str, path: Path) -> Run:
         environment=_mapping(data.get("environment")),
         timing=_mapping(data.get("timing")),
     )
+
+
+def other_format(version: Any) -> str:
+    """What to do about a run.json of another format than this program's."""
+    seen = f"result format {version!r}, this Warpbed reads {FORMAT}"
+    if isinstance(version, int) and version > FORMAT:
+        return f"{seen}: a newer Warpbed made it; update this checkout"
+    return f"{seen}: not written by any Warpbed; delete the folder and run the experiment again (./warpbed run)"
 
 
 def load_run(path: Path) -> Run:

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import WarpbedError
+from analysis.results import FORMAT, other_format
+from testbed.errors import UsageError, WarpbedError
 
-FORMAT = 1
 ASIDE = ".aside"
 
 
@@ -83,14 +83,14 @@ class Results:
 def read_run(file: Path) -> dict[str, Any]:
     """One run.json.
 
-    Raises WarpbedError where it is not one of this version.
+    Raises UsageError where it is not one of this version.
     """
     try:
         run: dict[str, Any] = json.loads(file.read_text())
     except ValueError as error:
-        raise WarpbedError(f"{file}: not JSON ({error}); remove the folder and run the experiment again") from error
+        raise UsageError(f"{file}: not JSON ({error}); remove the folder and run the experiment again") from error
     if run.get("format") != FORMAT:
-        raise WarpbedError(f"{file}: format {run.get('format')!r}, this Warpbed reads {FORMAT}")
+        raise UsageError(f"{file}: {other_format(run.get('format'))}")
     return run
 
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from analysis.results import FORMAT
 from testbed.agent.plan import Plan
 from testbed.cache import ROOT
 from testbed.errors import WarpbedError
 from testbed.hosts.base import Host, Outcome
-from testbed.results import FORMAT, Results, purge_aside
+from testbed.results import Results, purge_aside
 from testbed.runs import Run
 from topologies.describe import notes
 from topologies.model import Network, address_plan

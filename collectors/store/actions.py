@@ -111,13 +111,17 @@ def prune(database: str | None, keep_days: int) -> int:
     return 0
 
 
-def status(database: str | None) -> int:
+def status(database: str | None, form: str = "table") -> int:
     with connected("reader", database, autocommit=True) as connection:
         migration.require(connection)
         rows = connection.execute(
-            "SELECT experiment, count(*), count(*) FILTER (WHERE verdict = 'valid'), max(ingested_at) FROM runs GROUP BY 1 ORDER BY 1"
+            "SELECT experiment, count(*) AS runs, count(*) FILTER (WHERE verdict = 'valid') AS valid, max(ingested_at) AS last_stored FROM runs "
+            "GROUP BY 1 ORDER BY 1"
         ).fetchall()
         size = connection.execute("SELECT pg_size_pretty(pg_database_size(current_database()))").fetchone()
+    if form != "table":
+        _print(questions.Answer(("experiment", "runs", "valid", "last_stored"), tuple(rows)), form)
+        return 0
     for experiment, count, valid, last in rows:
         print(f"{experiment}: {count} runs, {valid} valid, last stored {last:%Y-%m-%d %H:%M:%S} UTC")
     print(f"{sum(row[1] for row in rows)} runs, {size[0] if size else ''}")
@@ -127,6 +131,10 @@ def status(database: str | None) -> int:
 def ask(name: str | None, given: Mapping[str, Any], database: str | None, results: Path | None, form: str) -> int:
     """Answer a named question; without a name, list them."""
     if name is None:
+        if form != "table":
+            known = tuple((q.name, q.text, " ".join(q.parameters)) for q in questions.QUESTIONS.values())
+            _print(questions.Answer(("question", "text", "parameters"), known), form)
+            return 0
         for question in questions.QUESTIONS.values():
             words = ", ".join(f"{key}={value!r}" for key, value in question.parameters.items())
             print(f"{question.name}: {question.text}{f' [{words}]' if words else ''}")

@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from analysis.results import FORMAT
 from testbed.agent.plan import Capture, FlowPlan, HostSettings, Plan
 from testbed.campaign.model import Campaign
 from testbed.campaign.schedule import Transfer
-from testbed.results import FORMAT
 from topologies.model import Link, Network, Node, address_plan
 
 SENDER, RECEIVER, FLOW = "sender", "receiver", "t"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+from dataclasses import asdict
 from pathlib import Path
 
 from testbed import ansible
@@ -18,6 +19,7 @@ from testbed.campaign.model import Campaign, load
 from testbed.campaign.times import estimated_runs, shortest_run_s
 from testbed.commands import arguments as common
 from testbed.commands.execute import stop_on_signals, terminal
+from testbed.commands.output import render
 from testbed.errors import UsageError, WarpbedError
 from testbed.progress import Progress
 from testbed.results import Results
@@ -39,7 +41,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--jobs", type=int, default=0, metavar="N", help="transfers side by side (virtual only)")
     command.add_argument("--ends", default=None, metavar="JSON", help=argparse.SUPPRESS)
     command.add_argument("--again", action="store_true", help="try what is missing once more (wan only)")
-    command.add_argument("--format", choices=["text", "json"], default="text", help="of status and table")
+    command.add_argument("--format", choices=["text", "json", "csv"], default="text", help="of status and table")
     common.results(command)
 
 
@@ -151,7 +153,10 @@ def _check(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int
 
 def _status(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
     status = campaign_status.read(campaign, folder)
-    print(status.as_json() if options.format == "json" else campaign_status.render(campaign, status).rstrip("\n"))
+    if options.format == "csv":
+        print(render([asdict(status)], "csv"), end="")
+    else:
+        print(status.as_json() if options.format == "json" else campaign_status.render(campaign, status).rstrip("\n"))
     return 0
 
 
@@ -186,6 +191,8 @@ def _table(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int
     rows = table.cells(campaign, table.measured(folder))
     if options.format == "json":
         print(table.as_json(rows))
+    elif options.format == "csv":
+        print(render([asdict(row) for row in rows], "csv"), end="")
     else:
         print(table.render(campaign, rows), end="")
     return 0

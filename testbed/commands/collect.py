@@ -6,9 +6,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from analysis.errors import AnalysisError
+from analysis.results import load_run
 from collectors.errors import CollectError, NativeError
+from testbed.commands.output import add_format, render
 from testbed.errors import UsageError, WarpbedError
 
 NAME = "collect"
@@ -26,6 +29,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--out", type=Path, metavar="DIR", help="folder for the records of captures")
     command.add_argument("--interval", type=float, metavar="S", help="captures: width of an interval (default 0.1 s)")
     command.add_argument("--threads", type=int, metavar="N", help="captures: default 2, where there are 2 CPUs")
+    add_format(command)
     command.add_argument("--live", action="store_true", help="follow a capture that is still being written to a pipe")
 
 
@@ -40,12 +44,14 @@ def main(options: argparse.Namespace) -> int:
     for name in ("out", "interval", "threads", "live"):
         if getattr(options, name):
             raise UsageError(f"--{name} is for captures; {paths[0]} is not a file")
-    _folders(paths)
+    rows = _folders(paths, told=options.format == "table")
+    if rows and options.format != "table":
+        print(render(rows, options.format), end="")
     if not options.store:
         return 0
     from collectors.store import actions
 
-    return max(actions.load(path, None, sys.stdout) for path in paths)
+    return max(actions.load(path, None, sys.stdout if options.format == "table" else sys.stderr) for path in paths)
 
 
 def _captures(options: argparse.Namespace, paths: list[Path], captures: list[Path]) -> int:
@@ -66,7 +72,8 @@ def _captures(options: argparse.Namespace, paths: list[Path], captures: list[Pat
         raise UsageError(str(error)) from error
 
 
-def _folders(paths: list[Path]) -> None:
+def _folders(paths: list[Path], *, told: bool) -> list[dict[str, Any]]:
+    """Collect each run again; told: print its folder as soon as it is done."""
     from testbed.finish import finish
 
     folders: list[Path] = []
@@ -76,9 +83,15 @@ def _folders(paths: list[Path]) -> None:
         if not found:
             raise UsageError(f"{path}: neither a capture, nor a run's folder, nor an experiment's with complete runs")
         folders += found
+    rows = []
     for folder in folders:
         try:
             finish(folder)
         except (CollectError, AnalysisError) as error:
             raise WarpbedError(f"{folder}: {error}") from error
-        print(folder)
+        run = load_run(folder)
+        reasons = "; ".join(reason.message for reason in run.reasons)
+        rows.append({"run": run.run, "verdict": run.standing, "reasons": reasons, "folder": str(folder)})
+        if told:
+            print(folder, flush=True)
+    return rows

@@ -9,6 +9,7 @@ from pathlib import Path
 from analysis.errors import AnalysisError
 from analysis.report import write_report
 from testbed.commands.arguments import host, results
+from testbed.commands.output import add_format, render
 from testbed.commands.prepared import as_written, results_of
 from testbed.errors import WarpbedError
 from testbed.experiments import prepare
@@ -20,6 +21,7 @@ HELP = "write an experiment's report.html, and its figures as SVG and PDF"
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", help="experiment file or name")
     command.add_argument("--no-figures", action="store_true", help="only the HTML file, no SVG and PDF files beside it")
+    add_format(command)
     host(command)
     results(command)
 
@@ -29,7 +31,18 @@ def main(options: argparse.Namespace) -> int:
     path = Path(options.experiment)
     asked = as_written(prepare(path)) if names is not None else None
     try:
-        print(f"report: {write_report(folder, names=names, asked=asked, figures=not options.no_figures)}")
+        file = write_report(folder, names=names, asked=asked, figures=not options.no_figures)
     except AnalysisError as error:
         raise WarpbedError(str(error)) from error
+    if options.format == "table":
+        print(f"report: {file}")
+    else:
+        figures = (
+            [] if options.no_figures else sorted(path for path in (file.parent / "figures").glob("*") if path.is_file())
+        )
+        rows = [
+            {"kind": kind, "file": str(path)}
+            for kind, path in (("report", file), *(("figure", path) for path in figures))
+        ]
+        print(render(rows, options.format), end="")
     return 0

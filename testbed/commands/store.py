@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from testbed.cache import ROOT
+from testbed.commands.output import add_format
 from testbed.errors import UsageError
 
 NAME = "store"
@@ -43,14 +44,14 @@ def arguments(command: argparse.ArgumentParser) -> None:
     forget.add_argument("run", nargs="?")
     prune = add("prune", "remove runs that were stored long ago from the database; their files stay")
     prune.add_argument("--keep-days", type=int, required=True, metavar="N")
-    add("status", "what the database holds")
+    add_format(add("status", "what the database holds"))
     ask = add("ask", "answer one of the named questions, from the database or from files")
     ask.add_argument("question", nargs="?", help="without one: list the questions")
     ask.add_argument(
         "--results", type=Path, metavar="DIR", help="answer from the Parquet files below DIR, without a server"
     )
     ask.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of the question")
-    ask.add_argument("--format", choices=["table", "json", "csv"], default="table")
+    add_format(ask)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -68,7 +69,7 @@ def main(options: argparse.Namespace) -> int:
     if options.action == "prune":
         return actions.prune(options.database, options.keep_days)
     if options.action == "status":
-        return actions.status(options.database)
+        return actions.status(options.database, options.format)
     parameters = {}
     for pair in options.set:
         name, equals, value = pair.partition("=")
