@@ -7,7 +7,11 @@ A run that is there with the same content is left alone; one whose files changed
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import contextlib
+import itertools
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import psycopg
@@ -40,9 +44,9 @@ def ingest(connection: psycopg.Connection[Any], folder: RunFolder) -> tuple[Outc
             delete(connection, row[0])
         run_id = _insert_run(connection, folder)
         rows = 0
-        with files.opened([folder], [run_id]) as database:
-            for table in tables.tables():
-                rows += _copy(connection, table, database)
+        with files.opened([folder], [run_id]) as database, contextlib.closing(_ahead(_parts(database))) as parts:
+            for table, group in itertools.groupby(parts, key=lambda part: part.table):
+                rows += _copy(connection, table, group)
     return ("stored" if row is None else "replaced"), rows
 
 
@@ -115,17 +119,42 @@ def _insert_run(connection: psycopg.Connection[Any], folder: RunFolder) -> int:
     return run_id
 
 
-def _copy(connection: psycopg.Connection[Any], table: tables.Table, database: Any) -> int:
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a table, as the server takes them."""
+
+    table: tables.Table
+    rows: int
+    data: bytes
+
+
+def _parts(database: Any) -> Iterator[Part]:
+    """All rows of the files, and what is derived from them, table by table."""
+    for table in tables.tables():
+        columns = ", ".join(f'"{name}"' for name, _ in table.sql_columns())
+        for batch in database.execute(f'SELECT {columns} FROM "{table.name}"').to_arrow_reader(BATCH_ROWS):
+            yield Part(table, batch.num_rows, copy_binary.rows(batch))
+
+
+def _ahead(parts: Iterator[Part]) -> Generator[Part]:
+    """The same parts; the next one is made on a thread of its own while the server takes the last."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        coming = thread.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = thread.submit(next, parts, None)
+            yield part
+
+
+def _copy(connection: psycopg.Connection[Any], table: tables.Table, parts: Iterable[Part]) -> int:
     names = [name for name, _ in table.sql_columns()]
-    columns = ", ".join(f'"{name}"' for name in names)
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
         sql.Identifier(table.name), sql.SQL(", ").join(map(sql.Identifier, names))
     )
     rows = 0
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         copy.write(copy_binary.HEADER)
-        for batch in database.execute(f'SELECT {columns} FROM "{table.name}"').to_arrow_reader(BATCH_ROWS):
-            copy.write(copy_binary.rows(batch))
-            rows += batch.num_rows
+        for part in parts:
+            copy.write(part.data)
+            rows += part.rows
         copy.write(copy_binary.TRAILER)
     return rows
