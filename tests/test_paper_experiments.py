@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from testbed.experiments import prepare
 from testbed.quantities import seconds
 from testbed.virtual.launch import GuestKernel
-from tests import lab
+from tests import lab, wire_tools
 
 EXPERIMENTS = sorted((lab.ROOT / "experiments").rglob("*.yml"))
 PAPERS = ("afifi2014", "ho2008", "kato2012", "tokuda2003", "yu2009")
@@ -77,9 +77,11 @@ def shortened(text: str, length_s: int) -> str:
 def test_a_short_form_runs_and_is_trusted(kernel: GuestKernel, tmp_path: Path, name: str) -> None:
     short = SHORT[name]
     text = shortened((lab.ROOT / "experiments" / name).read_text(), short.seconds)
-    runs = lab.runs(lab.execute(tmp_path, text, "--only", short.only))
+    results = lab.execute(tmp_path, text, "--only", short.only)
+    runs = lab.runs(results)
     assert runs
     for run in runs:
         assert run["verdict"]["value"] in ("valid", "suspect"), run["verdict"]
         assert run["metrics"]["goodput_mbps"] is None or run["metrics"]["goodput_mbps"] > 0
         assert run["metrics"]["flows"] or run["metrics"]["applications"]
+    wire_tools.agree(results)

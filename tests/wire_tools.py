@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hold what the packet collector says of a run's captures against tshark and tcptrace."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmarks.capture_agreement import TOOLS, agreement
+from tests import lab
+
+PACKETS = 4000
+"""Of each capture: slow start, its end, and some recovery."""
+CAPTURES = 2
+
+
+def agree(results: Path) -> None:
+    """The first run's first captures, the ends of a flow as a rule: no difference but those that docs/pcap.md explains."""
+    if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
+        pytest.skip(f"{', '.join(missing)} is not installed; the run itself is as it should be")
+    run = lab.runs(results)[0]
+    captures = sorted(run["path"].glob("raw/*.pcap"), key=lambda file: file.name[::-1])
+    assert captures, run["path"]
+    compared = [agreement(capture, PACKETS) for capture in captures[:1] + captures[-1:]][:CAPTURES]
+    assert [line for found in compared for line in found.unexplained] == []
+    assert sum(found.packets for found in compared) > 0
