@@ -30,7 +30,7 @@ TOOLS = ("tshark", "tcptrace")
 FIELDS = (
     "frame.time_epoch", "ip.src", "ipv6.src", "tcp.srcport", "ip.dst", "ipv6.dst", "tcp.dstport", "tcp.len", "tcp.ack",
     "tcp.analysis.retransmission", "tcp.analysis.fast_retransmission", "tcp.analysis.spurious_retransmission",
-    "tcp.analysis.out_of_order", "tcp.analysis.ack_rtt",
+    "tcp.analysis.out_of_order", "tcp.analysis.ack_rtt", "tcp.analysis.keep_alive", "tcp.analysis.lost_segment",
 )  # fmt: skip
 TCPTRACE = {
     "total packets": "packets", "actual data bytes": "payload_bytes", "rexmt data pkts": "retransmitted_packets",
@@ -94,7 +94,9 @@ def tshark(capture: Path) -> Seen:
     command += [argument for name in FIELDS for argument in ("-e", name)]
     seen = Seen()
     for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
-        time, src4, src6, sport, dst4, dst6, dport, length, ack, again, fast, spurious, late, rtt = line.split("|")
+        time, src4, src6, sport, dst4, dst6, dport, length, ack, again, fast, spurious, late, rtt, alive, lost = (
+            line.split("|")
+        )
         if not sport:
             continue
         way = (src4 or src6, int(sport), dst4 or dst6, int(dport))
@@ -105,6 +107,8 @@ def tshark(capture: Path) -> Seen:
         count["retransmitted_packets"] += repeated
         count["out_of_order_packets"] += bool(late) and not repeated
         count["retransmitted_bytes"] += int(length) * (repeated or bool(late))
+        count["keep_alive_bytes"] += bool(alive) and length != "0"
+        count["gaps_shown_by_acks"] += bool(lost) and length == "0"
         if rtt:
             seconds, _, part = time.partition(".")
             key = (int(seconds) * 10**9 + int(part.ljust(9, "0")[:9]), (way[2], way[3], way[0], way[1]))
@@ -154,23 +158,33 @@ def _counts(found: Found, tool: str, way: Way, mine: Counter[str], theirs: Count
     unless(mine["payload_bytes"] == theirs["payload_bytes"], "bytes")
     late, their_late = mine["out_of_order_packets"], theirs["out_of_order_packets"]
     again, their_again = mine["retransmitted_packets"], theirs["retransmitted_packets"]
-    unless(again + late == their_again + their_late, "retransmissions and packets out of order together")
-    if their_late > late:
+    more = their_again + their_late - again - late
+    if more:
+        # what each of these kinds can make up for, and in which direction
+        if more < 0 and -more <= theirs["keep_alive_bytes"]:
+            found.explained[f"{tool}: a byte sent again called a keep-alive"] -= more
+        elif more > 0 and tool == "tcptrace" and more <= mine["keep_alives"]:
+            found.explained[f"{tool}: a keep-alive's byte called a retransmission"] += more
+        elif more > 0 and theirs["gaps_shown_by_acks"]:
+            found.explained[f"{tool}: retransmissions into a gap that only an ACK's sequence number showed"] += more
+        else:
+            unless(False, "retransmissions and packets out of order together")
+    elif their_late > late:
         found.explained[f"{tool}: retransmissions called out of order"] += their_late - late
     elif their_late < late:
         found.explained[f"{tool}: packets out of order called retransmissions"] += late - their_late
-    if tool == "tshark" and not late:
-        unless(mine["retransmitted_bytes"] == theirs["retransmitted_bytes"], "retransmitted bytes")
-    if tool == "tcptrace":
-        if not late and not their_late:
-            unless(mine["retransmitted_bytes"] == theirs["retransmitted_bytes"], "retransmitted bytes")
-        more = theirs["rtt_samples"] - mine["rtt_samples"]
-        if mine["gaps"]:
-            unless(abs(more) <= again + late, "RTT samples")
-            if more:
-                found.explained["tcptrace: RTT samples of what filled a hole"] += abs(more)
+    if not late and not more and (tool == "tshark" or not their_late):
+        bytes_more = theirs["retransmitted_bytes"] - mine["retransmitted_bytes"]
+        if tool == "tcptrace" and 0 < bytes_more <= again:
+            found.explained["tcptrace: a SYN or FIN sent again counted as a byte"] += bytes_more
         else:
-            unless(more == 0, "RTT samples")
+            unless(bytes_more == 0, "retransmitted bytes")
+    if tool == "tcptrace":
+        samples_more = theirs["rtt_samples"] - mine["rtt_samples"]
+        if 0 < abs(samples_more) <= again + late:
+            found.explained["tcptrace: RTT samples in a recovery"] += abs(samples_more)
+        else:
+            unless(samples_more == 0, "RTT samples")
 
 
 def _samples(found: Found, mine: Seen, theirs: Seen) -> None:

@@ -13,7 +13,6 @@ from tests import lab
 
 PACKETS = 4000
 """Of each capture: slow start, its end, and some recovery."""
-CAPTURES = 2
 
 
 def agree(results: Path) -> None:
@@ -22,7 +21,9 @@ def agree(results: Path) -> None:
         pytest.skip(f"{', '.join(missing)} is not installed; the run itself is as it should be")
     run = lab.runs(results)[0]
     captures = sorted(run["path"].glob("raw/*.pcap"), key=lambda file: file.name[::-1])
-    assert captures, run["path"]
-    compared = [agreement(capture, PACKETS) for capture in captures[:1] + captures[-1:]][:CAPTURES]
+    if not captures:
+        assert run["spec"]["captures"]["at"] == "none" or not run["spec"]["flows"], run["path"]
+        return
+    compared = [agreement(capture, PACKETS) for capture in {captures[0], captures[-1]}]
     assert [line for found in compared for line in found.unexplained] == []
     assert sum(found.packets for found in compared) > 0
