@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from testbed.cache import ROOT
 from topologies.model import Direction, Network
 from topologies.red_netlink import weight_log
-from topologies.tc import RED_BITS, netem_words, own_modules, own_pacing, paced_by_own
+from topologies.tc import RED_BITS, netem_words, own_modules, own_work, paced_by_own
 
 QUEUE_OPTIONS = {
     "red": "CONFIG_NET_SCH_RED",
@@ -35,7 +35,7 @@ def missing(network: Network, config: Mapping[str, str], modules: Collection[str
                     found[f"{name}: {why} needs a kernel with {option}"] = None
             for module in own_modules([direction]):
                 if module not in modules:
-                    what = own_pacing(direction) if module == "warp_rate" else "changing delay or loss, or bit errors"
+                    what = own_work(module, direction)
                     found[f"{name}: {what} needs the module {module}, which this host's kernel does not have"] = None
             found.update(dict.fromkeys(f"{name}: {why}" for why in _red_limits(direction)))
     return list(found)
@@ -64,7 +64,7 @@ def _red_limits(direction: Direction) -> Iterator[str]:
         largest = (1 << (RED_BITS - 1 - log)) - 1
         yield (
             f"the kernel's RED cannot average up to max={queue.max_bytes} bytes with a weight of 2^-{log}; "
-            f"at most {largest} bytes, or a larger weight, or smaller packets"
+            f"at most {largest} bytes, or a larger weight, or smaller packets; red_packets has no such bound"
         )
 
 

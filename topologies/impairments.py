@@ -223,8 +223,9 @@ class RateTrace:
 class Queue:
     """Management of the buffer in front of a link; sizes in bytes, times in ns, None where it does not apply.
 
-    kind: droptail, red, codel, fq_codel, pie or cake
+    kind: droptail, red, red_packets, codel, fq_codel, pie or cake
     weight: RED's w_q; probability: RED's max_p; adaptive: RED sets max_p itself (Floyd et al. 2001)
+    min_packets, max_packets, gentle: of red_packets, whose queue is in packets; gentle: above max the share rises to 1
     """
 
     kind: str = "droptail"
@@ -234,6 +235,9 @@ class Queue:
     probability: float | None = None
     weight: float | None = None
     packet_bytes: int | None = None
+    min_packets: int | None = None
+    max_packets: int | None = None
+    gentle: bool = False
     adaptive: bool = False
     target_ns: int | None = None
     interval_ns: int | None = None

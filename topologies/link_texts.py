@@ -35,12 +35,16 @@ MOST_BPS = 24 * 10**9
 QUEUES = {
     "droptail": (),
     "red": ("min", "max", "p", "weight", "packet"),
+    "red_packets": ("min", "max", "p", "weight", "packet"),
     "codel": ("target", "interval"),
     "fq_codel": ("target", "interval"),
     "pie": ("target", "interval"),
     "cake": ("interval",),
 }
 """Kinds of queue management and their words."""
+QUEUE_FLAGS = {"red": ("adaptive",), "red_packets": ("gentle",)}
+"""Words without a value beside `ecn`."""
+MOST_RED_PACKETS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class LinkTexts:
     delay: 48ms | 48ms jitter=5ms distribution=normal order=any | steps 0s=20ms 15s=27ms
     buffer: 250p | 64KB
     loss: 1% | gilbert-elliott p=1% r=30% | markov p13=1% p31=50% | bit-errors 1e-6 | steps 0s=0% 5s=2%
-    queue: droptail | red min=… | codel | fq_codel | pie | cake, with the word ecn
+    queue: droptail | red min=… | red_packets min=… | codel | fq_codel | pie | cake, with the word ecn
     reorder, duplicate, corrupt: shares of the packets
     """
 
@@ -77,7 +81,8 @@ def rate_and_delay(rate_text: str, delay_text: str, names: Mapping[str, str], bu
 
     names: what the parameters are called, for errors that name them: "rate" → "access_rate"
     """
-    texts = {"rate": rate_text, "delay": delay_text, **({"buffer": buffer_text} if buffer_text else {})}
+    has_buffer = buffer_text and rate_text != "none"
+    texts = {"rate": rate_text, "delay": delay_text, **({"buffer": buffer_text} if has_buffer else {})}
     try:
         return direction(texts)
     except ValueError as error:
@@ -271,7 +276,7 @@ def queue(text: str) -> dict[str, Any]:
     _one_of(kind, QUEUES)
     flags = {word for word in words if "=" not in word}
     for flag in flags:
-        _one_of(flag, ("ecn", "adaptive") if kind == "red" else ("ecn",))
+        _one_of(flag, ("ecn", *QUEUE_FLAGS.get(kind, ())))
     named = _only([word for word in words if "=" in word], QUEUES[kind])
     if kind == "droptail" and "ecn" in flags:
         raise ValueError("a droptail queue cannot mark; use red, codel, fq_codel, pie or cake")
@@ -280,11 +285,12 @@ def queue(text: str) -> dict[str, Any]:
     times = {f"{key}_ns": delay_ns(named[key]) for key in ("target", "interval") if key in named}
     if any(value == 0 for value in times.values()):
         raise ValueError("target and interval must be above 0ms")
-    return {"queue": Queue(kind, "ecn" in flags, adaptive="adaptive" in flags, **times, **_red(kind, named))}
+    own = {flag: flag in flags for flag in QUEUE_FLAGS.get(kind, ())}
+    return {"queue": Queue(kind, "ecn" in flags, **own, **times, **_red(kind, named))}
 
 
 def _red(kind: str, named: Mapping[str, str]) -> dict[str, Any]:
-    if kind != "red":
+    if kind not in ("red", "red_packets"):
         return {}
     packet = size_bytes(named.get("packet", f"{FULL_FRAME}B"))
     if not 64 <= packet <= FULL_FRAME:
@@ -292,9 +298,11 @@ def _red(kind: str, named: Mapping[str, str]) -> dict[str, Any]:
     sizes = {}
     for key in ("min", "max"):
         if key not in named:
-            raise ValueError("red needs min= and max=, thresholds of the average queue such as min=5p max=15p")
+            raise ValueError(f"{kind} needs min= and max=, thresholds of the average queue such as min=5p max=15p")
         size, unit = buffer_size(named[key])
-        sizes[key] = size * packet if unit == "packets" else size
+        if kind == "red_packets" and not (unit == "packets" and size <= MOST_RED_PACKETS):
+            raise ValueError(f"{key}={named[key]}: packets such as 5p, at most {MOST_RED_PACKETS}p")
+        sizes[key] = size * packet if unit == "packets" and kind == "red" else size
     if sizes["min"] >= sizes["max"]:
         raise ValueError(f"min={named['min']} is not below max={named['max']}")
     probability = ratio(named.get("p", "10%"))
@@ -303,8 +311,9 @@ def _red(kind: str, named: Mapping[str, str]) -> dict[str, Any]:
     weight = _number(named.get("weight", "0.002"))
     if not 2**-20 <= weight <= 0.5:
         raise ValueError(f"weight={named['weight']}: between {2**-20:.1e} and 0.5")
+    unit = "bytes" if kind == "red" else "packets"
     return {
-        "min_bytes": sizes["min"], "max_bytes": sizes["max"], "probability": probability, "weight": weight,
+        f"min_{unit}": sizes["min"], f"max_{unit}": sizes["max"], "probability": probability, "weight": weight,
         "packet_bytes": packet,
     }  # fmt: skip
 

@@ -8,7 +8,7 @@
 
 Sender i sends over link i to client i behind the next router. Yu's fifth pair has no fifth link; it goes over all of
 them (its place in the figure is lost in the copy). The defaults are Fig 4-20's; Fig 4-33 is rate=25mbit … 400mbit, delay=50ms,
-buffer=500p, access_rate=50mbit.
+buffer=500p, access_buffer=500p.
 
 Run it by hand with plain Mininet from the repository's root:
     sudo PYTHONPATH=. mn --custom topologies/parking_lot.py --topo parking_lot,rate=10mbit --switch lxbr --controller none
@@ -29,7 +29,7 @@ class Parameters(LinkTexts):
 
     routers: 3 to 100
     cross: pairs of cross traffic over the whole path (x to y), 0 to 200
-    access_rate, access_delay: of the hosts' links
+    access_rate, access_delay, access_buffer: of the hosts' links
     """
 
     rate: str = "10mbit"
@@ -39,6 +39,7 @@ class Parameters(LinkTexts):
     cross: int = 5
     access_rate: str = "50mbit"
     access_delay: str = "10ms"
+    access_buffer: str = "300p"
 
 
 def network(parameters: Parameters) -> Network:
@@ -48,7 +49,8 @@ def network(parameters: Parameters) -> Network:
         if not least <= count <= most:
             raise ValueError(f"{name}: {count}; allowed are {least} to {most}")
     middle = p.direction()
-    access = rate_and_delay(p.access_rate, p.access_delay, {"rate": "access_rate", "delay": "access_delay"})
+    words = {"rate": "access_rate", "delay": "access_delay", "buffer": "access_buffer"}
+    access = rate_and_delay(p.access_rate, p.access_delay, words, p.access_buffer)
     last = p.routers
     attached = [("s", 1), ("c", last)]
     attached += [(f"x{i}", 1) for i in range(1, p.cross + 1)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configure the project's own queueing disciplines, warp_rate and warp_wire: tc does not know them.
+"""Configure the project's own queueing disciplines, warp_rate, warp_wire and warp_red: tc does not know them.
 
 The messages are those of rtnetlink(7); long timelines go in several, each appends to the one before.
 """
@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from topologies.impairments import CHANCE_BYTES, RateTrace, Steps, byte_survival
+from topologies.impairments import CHANCE_BYTES, Queue, RateTrace, Steps, byte_survival
 from topologies.rtnetlink import CREATE, EXCLUSIVE, NESTED, RTM_NEWQDISC, Batch, RefusedError, Request, attribute
 
 TCA_KIND, TCA_OPTIONS = 1, 2
@@ -24,9 +24,13 @@ STEPS_PER_MESSAGE = 3000
 RATE_ANCHOR, RATE_PERIOD, RATE_STEPS, RATE_CHANCES = 1, 2, 3, 4
 WIRE_ANCHOR, WIRE_LIMIT, WIRE_SURVIVAL = 1, 2, 3
 WIRE_DELAYS, WIRE_DELAY_PERIOD, WIRE_LOSSES, WIRE_LOSS_PERIOD = 4, 5, 6, 7
+RED_PARAMS = 1
+RED_ECN, RED_GENTLE = 1, 2
 
 _TCMSG = struct.Struct("=BxxxiIII")
 _STEP = struct.Struct("=QQ")
+_RED = struct.Struct("=6I")
+"""min and max in packets, max_p and w_q in units of 2^-32, ns that a packet takes, flags."""
 
 Timeline = Sequence[tuple[int, int]]
 """(ns since the anchor, value), ascending from 0."""
@@ -85,6 +89,17 @@ def wire_qdisc(
             timelines.append((kind, values))
             fixed.append((period, struct.pack("=Q", steps.repeat_ns or 0)))
     return OwnQdisc(interface, "warp_wire", tuple(fixed), tuple(timelines))
+
+
+def warp_red_qdisc(interface: str, queue: Queue, rate_bps: int) -> OwnQdisc:
+    """RED in packets in front of a link of that rate."""
+    assert queue.min_packets is not None and queue.max_packets is not None and queue.packet_bytes is not None
+    assert queue.probability is not None and queue.weight is not None
+    packet_ns = max(1, round(queue.packet_bytes * 8e9 / rate_bps))
+    shares = (round(queue.probability * 2**32), round(queue.weight * 2**32))
+    flags = RED_ECN * queue.ecn | RED_GENTLE * queue.gentle
+    params = _RED.pack(queue.min_packets, queue.max_packets, *shares, min(packet_ns, 2**32 - 1), flags)
+    return OwnQdisc(interface, "warp_red", ((RED_PARAMS, params),), ())
 
 
 def create(qdisc: OwnQdisc) -> None:

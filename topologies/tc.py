@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from topologies.impairments import FourState, GilbertElliott, Queue, Steps
 from topologies.model import FRAME_HEADER_BYTES, Buffer, Direction
-from topologies.qdisc_netlink import OwnQdisc, rate_qdisc, wire_qdisc
+from topologies.qdisc_netlink import CHILD, CHILD_HANDLE, OwnQdisc, rate_qdisc, warp_red_qdisc, wire_qdisc
 from topologies.red_netlink import red_qdisc
 
 MTU_BYTES = 1500
@@ -132,12 +132,26 @@ def paced_by_own(direction: Direction) -> bool:
     return bool(own_pacing(direction))
 
 
+def counts_packets(direction: Direction) -> bool:
+    """Whether warp_red stands in front of the link."""
+    return direction.rate_bps is not None and direction.queue.kind == "red_packets"
+
+
+def own_work(module: str, direction: Direction) -> str:
+    """What a direction needs one of the project's modules for; empty where it does not."""
+    if module not in own_modules([direction]):
+        return ""
+    words = {"warp_wire": "changing delay or loss, or bit errors", "warp_red": "queue red_packets"}
+    return words.get(module) or own_pacing(direction)
+
+
 def own_modules(directions: Iterable[Direction]) -> list[str]:
     """The project's kernel modules that links need."""
     all_directions = list(directions)
     needs = {
         "warp_rate": any(paced_by_own(direction) for direction in all_directions),
         "warp_wire": any(direction.needs_own_wire for direction in all_directions),
+        "warp_red": any(counts_packets(direction) for direction in all_directions),
     }
     return [name for name, needed in needs.items() if needed]
 
@@ -151,23 +165,27 @@ def egress(interface: str, direction: Direction) -> Place:
         return Place()
     own: tuple[OwnQdisc, ...] = ()
     lines = []
+    place, inside = "root handle 1:", "parent 1:1 handle 10:"
+    if counts_packets(direction):  # in front of the shaper, whose packets it counts
+        own = (warp_red_qdisc(interface, direction.queue, direction.rate_bps),)
+        place, inside = "parent 1:1 handle 10:", "parent 10:1 handle 20:"
     if paced_by_own(direction):
-        own = (rate_qdisc(interface, direction.varying_rate or Steps((0,), (direction.rate_bps,))),)
+        pacer = rate_qdisc(interface, direction.varying_rate or Steps((0,), (direction.rate_bps,)))
+        own += (replace(pacer, parent=CHILD, handle=CHILD_HANDLE) if own else pacer,)
     else:
         burst = 2 * FULL_FRAME_BYTES
         lines.append(
-            f"qdisc add dev {interface} root handle 1: "
-            f"tbf rate {direction.rate_bps}bit burst {burst} limit {NIC_QUEUE_BYTES}"
+            f"qdisc add dev {interface} {place} tbf rate {direction.rate_bps}bit burst {burst} limit {NIC_QUEUE_BYTES}"
         )
     buffer = direction.buffer or (Buffer(NIC_QUEUE_BYTES, "bytes") if own else None)
     if direction.queue.kind == "red":
         own += (red_qdisc(interface, direction.queue, direction.rate_bps, NIC_QUEUE_BYTES),)
         inner = _fifo(direction.buffer or Buffer(NIC_QUEUE_BYTES, "bytes"))
         lines.append(f"qdisc add dev {interface} parent 10:1 handle 20: {inner}")
-    elif direction.queue.kind != "droptail":
+    elif direction.queue.kind not in ("droptail", "red_packets"):
         lines += _managed_lines(interface, direction.queue, direction.buffer)
     elif buffer is not None:
-        lines.append(f"qdisc add dev {interface} parent 1:1 handle 10: {_fifo(buffer)}")
+        lines.append(f"qdisc add dev {interface} {inside} {_fifo(buffer)}")
     return Place(own, tuple(lines))
 
 

@@ -25,7 +25,7 @@ class Parameters(LinkTexts):
     """Texts with units as an experiment file has them; those of LinkTexts are the link ra–rb, the same both ways.
 
     fast, slow: how many pairs of each kind, 0 to 200 (N_HS and N_Reno)
-    fast_rate, slow_rate, access_delay: of the hosts' links
+    fast_rate, slow_rate, access_delay, access_buffer: of the hosts' links; the thesis has no loss there (its s4.2)
     second_rate, second_delay: of the link rb–rc
     """
 
@@ -37,6 +37,7 @@ class Parameters(LinkTexts):
     fast_rate: str = "1gbit"
     slow_rate: str = "100mbit"
     access_delay: str = "5ms"
+    access_buffer: str = "1000p"
     second_rate: str = "1gbit"
     second_delay: str = "5ms"
 
@@ -53,7 +54,8 @@ def network(parameters: Parameters) -> Network:
     second = rate_and_delay(p.second_rate, p.second_delay, {"rate": "second_rate", "delay": "second_delay"})
     links, ends = [], []
     for count, rate, sender, receiver in ((p.fast, "fast_rate", "h", "e"), (p.slow, "slow_rate", "s", "d")):
-        access = rate_and_delay(getattr(p, rate), p.access_delay, {"rate": rate, "delay": "access_delay"})
+        words = {"rate": rate, "delay": "access_delay", "buffer": "access_buffer"}
+        access = rate_and_delay(getattr(p, rate), p.access_delay, words, p.access_buffer)
         for i in range(1, count + 1):
             links += [Link(f"{sender}{i}", "ra", access, access), Link("rc", f"{receiver}{i}", access, access)]
             ends += [f"{sender}{i}", f"{receiver}{i}"]

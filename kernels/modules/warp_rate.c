@@ -25,6 +25,7 @@
 #include <net/pkt_sched.h>
 
 #include "compat.h"
+#include "warp_child.h"
 #include "warp_timeline.h"
 
 /* steps that are looked at in one go; beyond them the watchdog goes on */
@@ -59,6 +60,7 @@ struct warp_rate {
 	u32			credit_bytes;	/* of the opportunity at at_ns */
 	bool			busy;		/* packets waited all the time since */
 };
+WARP_CHILD_FIRST(struct warp_rate);
 
 /* The first step that begins at or after a time, and the bytes that can leave then. */
 static u64 warp_chance_from(const struct warp_timeline *t, u64 from_ns, u32 *credit_bytes)
@@ -251,65 +253,8 @@ static void warp_rate_destroy(struct Qdisc *sch)
 	kvfree(q->line.step);
 }
 
-/* What it does stands in the run's plan; tc could not print it. */
-static int warp_rate_dump(struct Qdisc *sch, struct sk_buff *skb)
-{
-	return skb->len;
-}
-
-static int warp_rate_dump_class(struct Qdisc *sch, unsigned long cl, struct sk_buff *skb,
-				struct tcmsg *tcm)
-{
-	struct warp_rate *q = qdisc_priv(sch);
-
-	tcm->tcm_handle |= TC_H_MIN(1);
-	tcm->tcm_info = q->child->handle;
-	return 0;
-}
-
-static int warp_rate_graft(struct Qdisc *sch, unsigned long arg, struct Qdisc *new,
-			   struct Qdisc **old, struct netlink_ext_ack *extack)
-{
-	struct warp_rate *q = qdisc_priv(sch);
-
-	*old = qdisc_replace(sch, new ?: &noop_qdisc, &q->child);
-	return 0;
-}
-
-static struct Qdisc *warp_rate_leaf(struct Qdisc *sch, unsigned long arg)
-{
-	struct warp_rate *q = qdisc_priv(sch);
-
-	return q->child;
-}
-
-static unsigned long warp_rate_find(struct Qdisc *sch, u32 classid)
-{
-	return 1;
-}
-
-static void warp_rate_walk(struct Qdisc *sch, struct qdisc_walker *walker)
-{
-	if (walker->stop)
-		return;
-	if (walker->count >= walker->skip &&
-	    walker->fn(sch, 1, walker) < 0) {
-		walker->stop = 1;
-		return;
-	}
-	walker->count++;
-}
-
-static const struct Qdisc_class_ops warp_rate_class_ops = {
-	.graft	= warp_rate_graft,
-	.leaf	= warp_rate_leaf,
-	.find	= warp_rate_find,
-	.walk	= warp_rate_walk,
-	.dump	= warp_rate_dump_class,
-};
-
 static struct Qdisc_ops warp_rate_ops = {
-	.cl_ops		= &warp_rate_class_ops,
+	.cl_ops		= &warp_child_class_ops,
 	.id		= "warp_rate",
 	.priv_size	= sizeof(struct warp_rate),
 	.enqueue	= warp_rate_enqueue,
@@ -319,7 +264,7 @@ static struct Qdisc_ops warp_rate_ops = {
 	.reset		= warp_rate_reset,
 	.destroy	= warp_rate_destroy,
 	.change		= warp_rate_change,
-	.dump		= warp_rate_dump,
+	.dump		= warp_child_dump,
 	.owner		= THIS_MODULE,
 };
 

@@ -27,6 +27,8 @@
 #include <net/pkt_sched.h>
 
 #include "compat.h"
+#include "warp_child.h"
+#include "warp_share.h"
 #include "warp_timeline.h"
 
 enum {
@@ -63,6 +65,7 @@ struct warp_wire {
 	u64			survival;
 	u32			limit;
 };
+WARP_CHILD_FIRST(struct warp_wire);
 
 struct warp_wire_cb {
 	u64	due_ns;
@@ -72,19 +75,6 @@ static struct warp_wire_cb *warp_wire_cb(struct sk_buff *skb)
 {
 	qdisc_cb_private_validate(skb, sizeof(struct warp_wire_cb));
 	return (struct warp_wire_cb *)qdisc_skb_cb(skb)->data;
-}
-
-/* x^n for a share in units of 2^-64 */
-static u64 warp_power(u64 x, u32 n)
-{
-	u64 result = U64_MAX;
-
-	for (; n; n >>= 1) {
-		if (n & 1)
-			result = mul_u64_u64_shr(result, x, 64);
-		x = mul_u64_u64_shr(x, x, 64);
-	}
-	return result;
 }
 
 static bool warp_wire_loses(struct warp_wire *q, const struct sk_buff *skb)
@@ -226,64 +216,8 @@ static void warp_wire_destroy(struct Qdisc *sch)
 	kvfree(q->loss.step);
 }
 
-/* What it does stands in the run's plan; tc could not print it. */
-static int warp_wire_dump(struct Qdisc *sch, struct sk_buff *skb)
-{
-	return skb->len;
-}
-
-static int warp_wire_dump_class(struct Qdisc *sch, unsigned long cl, struct sk_buff *skb,
-				struct tcmsg *tcm)
-{
-	struct warp_wire *q = qdisc_priv(sch);
-
-	tcm->tcm_handle |= TC_H_MIN(1);
-	tcm->tcm_info = q->child->handle;
-	return 0;
-}
-
-static int warp_wire_graft(struct Qdisc *sch, unsigned long arg, struct Qdisc *new,
-			   struct Qdisc **old, struct netlink_ext_ack *extack)
-{
-	struct warp_wire *q = qdisc_priv(sch);
-
-	*old = qdisc_replace(sch, new ?: &noop_qdisc, &q->child);
-	return 0;
-}
-
-static struct Qdisc *warp_wire_leaf(struct Qdisc *sch, unsigned long arg)
-{
-	struct warp_wire *q = qdisc_priv(sch);
-
-	return q->child;
-}
-
-static unsigned long warp_wire_find(struct Qdisc *sch, u32 classid)
-{
-	return 1;
-}
-
-static void warp_wire_walk(struct Qdisc *sch, struct qdisc_walker *walker)
-{
-	if (walker->stop)
-		return;
-	if (walker->count >= walker->skip && walker->fn(sch, 1, walker) < 0) {
-		walker->stop = 1;
-		return;
-	}
-	walker->count++;
-}
-
-static const struct Qdisc_class_ops warp_wire_class_ops = {
-	.graft	= warp_wire_graft,
-	.leaf	= warp_wire_leaf,
-	.find	= warp_wire_find,
-	.walk	= warp_wire_walk,
-	.dump	= warp_wire_dump_class,
-};
-
 static struct Qdisc_ops warp_wire_ops = {
-	.cl_ops		= &warp_wire_class_ops,
+	.cl_ops		= &warp_child_class_ops,
 	.id		= "warp_wire",
 	.priv_size	= sizeof(struct warp_wire),
 	.enqueue	= warp_wire_enqueue,
@@ -293,7 +227,7 @@ static struct Qdisc_ops warp_wire_ops = {
 	.reset		= warp_wire_reset,
 	.destroy	= warp_wire_destroy,
 	.change		= warp_wire_change,
-	.dump		= warp_wire_dump,
+	.dump		= warp_child_dump,
 	.owner		= THIS_MODULE,
 };
 

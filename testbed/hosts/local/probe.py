@@ -18,7 +18,7 @@ from pathlib import Path
 from testbed.abilities import QUEUE_OPTIONS
 from testbed.agent.plan import Plan
 from testbed.cache import ROOT
-from topologies.tc import own_modules, own_pacing
+from topologies.tc import own_modules, own_work
 
 CLONE_NEWNET = 0x40000000
 TOOLS = {
@@ -99,8 +99,7 @@ def needed(plan: Plan) -> set[str]:
 def _module_problems(plan: Plan) -> Iterator[str]:
     for name in own_modules(plan.network.directions()):
         if not has_module(name):
-            pacing = ", ".join(sorted({own_pacing(direction) for direction in plan.network.directions()} - {""}))
-            what = pacing if name == "warp_rate" else "changing delay or loss, or bit errors"
+            what = ", ".join(sorted({own_work(name, direction) for direction in plan.network.directions()} - {""}))
             yield (
                 f"{what} needs the module {name}, and none is installed for this kernel ({os.uname().release}); "
                 f"install it (docs/kernels.md), or {ELSEWHERE}"
