@@ -30,16 +30,6 @@
 #include "cc_trace.h"
 #include "cc_reno.h"
 
-static unsigned int tau_ms __read_mostly = 1000;
-CC_PARAM_RANGE(tau_ms_ops, 10, 100000);
-module_param_cb(tau_ms, &tau_ms_ops, &tau_ms, 0644);
-MODULE_PARM_DESC(tau_ms, "1 / cut-off frequency of the filter, ms, 10-100000 (1000)");
-
-static unsigned int init_ssthresh __read_mostly = 32;
-CC_PARAM_RANGE(init_ssthresh_ops, 2, 1000000);
-module_param_cb(init_ssthresh, &init_ssthresh_ops, &init_ssthresh, 0644);
-MODULE_PARM_DESC(init_ssthresh, "first ssthresh, packets, 2-1000000 (32)");
-
 struct bwe {
 	struct astart_filter filter;
 	u64 last_us;			/* time of the last sample, */
