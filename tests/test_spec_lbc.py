@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,3 +35,9 @@ def reference(hook: Hook) -> lbc.Lbc:
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """One packet: the kernel's count of ACKed packets in avoidance is whole."""
     follows(kernel, standard("lbc"), reference, 1)
+
+
+def test_with_a_limit_of_one_it_is_reno_with_a_first_ssthresh(kernel: GuestKernel) -> None:
+    scenario = dataclasses.replace(standard("lbc")["delayed ACKs"], params={"lbc": {"limit": 1, "init_ssthresh": 40}})
+    found = follows(kernel, {"first ssthresh": scenario}, lambda hook: lbc.Lbc(float(hook.cwnd), L=1, ssthresh=40.0), 1)
+    assert found["first ssthresh"].losses == 0

@@ -11,7 +11,8 @@
  * Differences from the paper
  *  - Congestion avoidance is the kernel's Reno: one packet per window of packets
  *    ACKed, not of ACKs.
- *  - L is a parameter.
+ *  - L is a parameter; with 1 this is Reno, for whoever needs Reno with a first
+ *    ssthresh (init_ssthresh, as in Yu's simulations; none by default).
  */
 #include "cc_common.h"
 
@@ -25,6 +26,11 @@ CC_PARAM_RANGE(limit_ops, 1, 64);
 module_param_cb(limit, &limit_ops, &limit, 0644);
 MODULE_PARM_DESC(limit, "most packets that one ACK counts for before the first loss, 1-64 (2)");
 
+static unsigned int init_ssthresh __read_mostly;
+CC_PARAM_RANGE(init_ssthresh_ops, 0, 1000000);
+module_param_cb(init_ssthresh, &init_ssthresh_ops, &init_ssthresh, 0644);
+MODULE_PARM_DESC(init_ssthresh, "first ssthresh, packets, 2-1000000, 0-1 none, 0-1000000 (0)");
+
 struct lbc {
 	u8 lost;			/* a loss has happened */
 };
@@ -32,8 +38,11 @@ struct lbc {
 static void lbc_init(struct sock *sk)
 {
 	struct lbc *ca = inet_csk_ca(sk);
+	u32 ssthresh = READ_ONCE(init_ssthresh);
 
 	ca->lost = 0;
+	if (ssthresh > 1 && cc_is_new(tcp_sk(sk)))
+		tcp_sk(sk)->snd_ssthresh = ssthresh;
 	trace_cc_hook(sk, CC_INIT, 0, -1);
 }
 

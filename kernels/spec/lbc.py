@@ -7,8 +7,10 @@ from kernels.spec.base import Ack, Reno
 
 
 class Lbc(Reno):
-    def __init__(self, cwnd: float = 10.0, now_s: float = 0.0, *, L: int = 2) -> None:
+    def __init__(self, cwnd: float = 10.0, now_s: float = 0.0, *, L: int = 2, ssthresh: float | None = None) -> None:
         super().__init__(cwnd, now_s)
+        if ssthresh is not None:
+            self.ssthresh = ssthresh
         self.L = L
         self.lost = False
 
