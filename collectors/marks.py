@@ -13,6 +13,7 @@ from collectors.samples import attributes
 _U32 = struct.Struct("=I")
 _PLACES = {
     "red": (12,),  # tc_red_xstats.marked
+    "warp_red": (12,),  # the same
     "codel": (24, 32),  # tc_codel_xstats.ecn_mark, .ce_mark
     "fq_codel": (12, 28),  # behind the type: tc_fq_codel_qd_stats.ecn_mark, .ce_mark
     "pie": (36,),  # tc_pie_xstats.ecn_mark

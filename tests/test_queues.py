@@ -18,10 +18,12 @@ from topologies.tc import egress
 # 20 Mbit/s, 20 ms, a buffer of six BDPs: without management CUBIC fills it. All is delivered before the last sample.
 DEEP = lab.SMALL.replace("buffer: 40p", "buffer: 200p").replace("to: d1}", "to: d1, stop: 4500ms}")
 RED = "red min=8p max=24p p=10%"
+PACKETS = RED.replace("red", "red_packets")
 SWEEP = f"""\
 sweep:
   parameters: {{queue: topology.params.queue}}
-  factorial: {{queue: [droptail, codel, fq_codel, pie, {RED}, {RED} adaptive, {RED} ecn, codel ecn, fq_codel ecn, pie ecn]}}
+  factorial: {{queue: [droptail, codel, fq_codel, pie, {RED}, {RED} adaptive, {RED} ecn, codel ecn, fq_codel ecn, pie ecn,
+              {PACKETS}, {PACKETS} ecn]}}
 """
 
 
@@ -32,7 +34,9 @@ def runs(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("queue", ["codel", "fq_codel", "pie", RED, f"{RED} adaptive", "codel ecn", f"{RED} ecn"])
+@pytest.mark.parametrize(
+    "queue", ["codel", "fq_codel", "pie", RED, f"{RED} adaptive", "codel ecn", f"{RED} ecn", PACKETS]
+)
 def test_managed_queues_stay_shorter_than_the_buffer(runs: dict[str, Any], queue: str) -> None:
     assert runs[queue]["verdict"]["value"] != "invalid", runs[queue]["verdict"]
     metrics, unmanaged = runs[queue]["metrics"], runs["droptail"]["metrics"]
@@ -41,7 +45,7 @@ def test_managed_queues_stay_shorter_than_the_buffer(runs: dict[str, Any], queue
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("queue", [RED, "codel", "fq_codel"])
+@pytest.mark.parametrize("queue", [RED, PACKETS, "codel", "fq_codel"])
 def test_with_ecn_packets_are_marked_instead_of_dropped(runs: dict[str, Any], queue: str) -> None:
     assert runs[queue]["metrics"]["queue_drops"] > 0
     assert runs[f"{queue} ecn"]["metrics"]["queue_drops"] == 0
@@ -57,7 +61,7 @@ def assert_marks_are_seen_everywhere(run: dict[str, Any]) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("queue", [RED, "codel", "fq_codel", "pie"])
+@pytest.mark.parametrize("queue", [RED, PACKETS, "codel", "fq_codel", "pie"])
 def test_marks_are_counted_at_the_queue_and_on_the_wire(runs: dict[str, Any], queue: str) -> None:
     assert_marks_are_seen_everywhere(runs[f"{queue} ecn"])
     plain = lab.table(runs[queue]["path"], "flows")

@@ -282,10 +282,10 @@ def queue(text: str) -> dict[str, Any]:
         raise ValueError("a droptail queue cannot mark; use red, codel, fq_codel, pie or cake")
     if kind == "cake" and "ecn" not in flags:
         raise ValueError("cake marks the packets of flows that know ECN, which cannot be turned off; write `cake ecn`")
-    times = {f"{key}_ns": delay_ns(named[key]) for key in ("target", "interval") if key in named}
+    times: dict[str, Any] = {f"{key}_ns": delay_ns(named[key]) for key in ("target", "interval") if key in named}
     if any(value == 0 for value in times.values()):
         raise ValueError("target and interval must be above 0ms")
-    own = {flag: flag in flags for flag in QUEUE_FLAGS.get(kind, ())}
+    own: dict[str, Any] = {flag: flag in flags for flag in QUEUE_FLAGS.get(kind, ())}
     return {"queue": Queue(kind, "ecn" in flags, **own, **times, **_red(kind, named))}
 
 

@@ -60,6 +60,7 @@ struct warp_rate {
 	u32			credit_bytes;	/* of the opportunity at at_ns */
 	bool			busy;		/* packets waited all the time since */
 };
+
 WARP_CHILD_FIRST(struct warp_rate);
 
 /* The first step that begins at or after a time, and the bytes that can leave then. */

@@ -34,9 +34,9 @@
 #include "warp_child.h"
 #include "warp_share.h"
 
-#define WARP_RED_ONE		(1ULL << 32)
-#define WARP_RED_MAX_PACKETS	(1U << 24)
-#define WARP_RED_MAX_IDLE	U32_MAX	/* packets; (1 - 2^-32)^this is 1/e, but w_q is larger */
+#define WARP_RED_ONE		BIT_ULL(32)
+#define WARP_RED_MAX_PACKETS	BIT(24)
+#define WARP_RED_MAX_IDLE	U32_MAX		/* packets */
 
 enum {
 	WARP_RED_UNSPEC,
@@ -72,6 +72,7 @@ struct warp_red {
 	bool			between;	/* the last average was above min_th */
 	struct tc_red_xstats	told;
 };
+
 WARP_CHILD_FIRST(struct warp_red);
 
 static void warp_red_average(struct warp_red *q, u32 waiting)
@@ -142,7 +143,8 @@ static int warp_red_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_bu
 	share = warp_red_share(q);
 	if (warp_red_hits(q, share)) {
 		qdisc_qstats_overlimit(sch);
-		if (share >= WARP_RED_ONE || !(q->p.flags & WARP_RED_ECN) || !INET_ECN_set_ce(skb)) {
+		if (share >= WARP_RED_ONE || !(q->p.flags & WARP_RED_ECN) ||
+		    !INET_ECN_set_ce(skb)) {
 			q->told.early++;
 			return qdisc_drop(skb, sch, to_free);
 		}

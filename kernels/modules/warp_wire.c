@@ -65,6 +65,7 @@ struct warp_wire {
 	u64			survival;
 	u32			limit;
 };
+
 WARP_CHILD_FIRST(struct warp_wire);
 
 struct warp_wire_cb {
