@@ -29,7 +29,7 @@ EXCEPTIONS = (
     ("compat.h", "Macros with complex values", "a macro that stands for a parameter list"),
     ("cc_trace.h", "", "the layout is the one that define_trace.h requires"),
     ("", "Prefer kzalloc_obj over kzalloc", "new in 7.0; Debian 12 and 13 have 6.1 and 6.12"),
-    ("warp_rxbatch.c", "struct proto_ops should normally be const", "copies of the kernel's own with one operation replaced"),
+    ("rxbatch_sock.h", "struct proto_ops should normally be const", "copies of the kernel's own with one operation replaced"),
     ("", "Avoid CamelCase: <Qdisc", "the kernel's own names"),
     ("tcp_iss.c", "Possible repeated word: 'awnd'", "an equation"),
 )  # fmt: skip
