@@ -179,12 +179,13 @@ def _host(name: str, experiment: Experiment, network: Network, flows: tuple[Flow
     rules: list[HostRules] = [experiment.hosts]
     if name in experiment.hosts.only:
         rules.append(experiment.hosts.only[name])
-    ack, mss = "delayed", None
+    ack, mss, bursts = "delayed", None, "linux"
     for rule in rules:
         sysctls.update({key: str(value) for key, value in rule.sysctls.items()})
         ack = rule.ack or ack
         mss = rule.mss if rule.mss is not None else mss
-    return HostSettings(sysctls, ack, mss)
+        bursts = rule.bursts or bursts
+    return HostSettings(sysctls, ack, mss, bursts)
 
 
 def _captures(

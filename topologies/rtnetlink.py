@@ -18,7 +18,7 @@ REQUEST_ACK, REPLACE, EXCLUSIVE, CREATE = 0x5, 0x100, 0x200, 0x400
 NLMSG_ERROR = 2
 NESTED = 0x8000
 IFF_UP = 1
-IFLA_ADDRESS, IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_PID = 1, 3, 18, 19
+IFLA_ADDRESS, IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_PID, IFLA_GSO_MAX_SEGS = 1, 3, 18, 19, 40
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 NDA_DST, NDA_LLADDR = 1, 2
@@ -82,6 +82,13 @@ def up(interface: str) -> Request:
     """Switch an interface of the current namespace on."""
     body = _IFINFO.pack(0, 0, socket.if_nametoindex(interface), IFF_UP, IFF_UP)
     return Request(RTM_NEWLINK, 0, body, f"{interface} up")
+
+
+def segments_at_once(interface: str, count: int) -> Request:
+    """The most packets that TCP makes in one go for an interface; of sockets that are opened later."""
+    body = _IFINFO.pack(0, 0, socket.if_nametoindex(interface), 0, 0)
+    body += attribute(IFLA_GSO_MAX_SEGS, struct.pack("=I", count))
+    return Request(RTM_NEWLINK, 0, body, f"{interface} gso_max_segs {count}")
 
 
 def address(interface: str, ip: str, prefix_length: int) -> Request:

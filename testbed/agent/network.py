@@ -18,7 +18,7 @@ from testbed.agent.plan import PROBE_BYTES, HostSettings, Plan
 from topologies.mininet_build import BuildError, NetworkTopo, WireLink, send
 from topologies.model import Network, NodePlan, address_plan
 from topologies.qdisc_netlink import OwnQdisc, anchor
-from topologies.rtnetlink import RTAX_ADVMSS, RTAX_QUICKACK, route
+from topologies.rtnetlink import RTAX_ADVMSS, RTAX_QUICKACK, route, segments_at_once
 
 WIRES = "wires"
 """Name under which the namespace of the wires is reported."""
@@ -93,6 +93,8 @@ def apply_settings(plan: NodePlan, settings: HostSettings) -> None:
         write_sysctls(settings.sysctls)
     except OSError as error:
         raise RunError("sysctl", plan.node.name, str(error.strerror)) from error
+    if settings.bursts == "none":
+        send([segments_at_once(name, 1) for name in sorted({r.interface for r in plan.routes})])
     metrics = {RTAX_QUICKACK: 1} if settings.ack == "every" else {}
     if settings.mss is not None:
         metrics[RTAX_ADVMSS] = settings.mss

@@ -63,11 +63,13 @@ class TrafficPlan:
 
 @dataclass(frozen=True)
 class HostSettings:
-    """Per host: sysctls, whether its receivers acknowledge every packet, and the MSS it advertises (bytes)."""
+    """Per host: sysctls, whether its receivers acknowledge every packet, the MSS it advertises (bytes), and whether TCP may
+    hand several packets on at once (`linux`: up to 1 ms of its pacing rate; `none`: one)."""
 
     sysctls: dict[str, str] = field(default_factory=dict)
     ack: str = "delayed"
     mss: int | None = None
+    bursts: str = "linux"
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ class HostRules(Model):
     sysctls: dict[SysctlName, SysctlValue] = {}
     ack: Literal["delayed", "every"] | None = None
     mss: Annotated[int, Field(ge=88, le=8960)] | None = None
+    bursts: Literal["linux", "none"] | None = None
 
 
 class Hosts(HostRules):
