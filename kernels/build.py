@@ -82,11 +82,11 @@ def _build_base(inputs: Inputs, work: Path, steps: Steps, root: Path, jobs: int)
     names = ARCHITECTURES[inputs.arch]
     fragment = work / "fragment"
     fragment.write_text(_merged([configs / f"{name}.config" for name in names]))
-    make = ("make", f"ARCH={inputs.arch}", f"-j{jobs}", "--output-sync=target", "--no-print-directory")
+    make = ("make", f"ARCH={inputs.make_arch}", f"-j{jobs}", "--output-sync=target", "--no-print-directory")
     steps.run("configuring the kernel", *make, "allnoconfig", cwd=tree, env={"KCONFIG_ALLCONFIG": str(fragment)})
     fragment.unlink()
     _check_config(tree / ".config", [configs / f"{name}.required" for name in names], inputs.source.series)
-    if inputs.arch == "um":
+    if inputs.make_arch == "um":
         steps.run("compiling the kernel", *make, "all", cwd=tree)
         steps.run("stripping the kernel", "strip", "-o", work / "linux", tree / "linux", cwd=tree)
     else:
@@ -186,7 +186,7 @@ def _build_modules(inputs: Inputs, work: Path, steps: Steps, base: Path, root: P
             "make",
             "-C",
             tree,
-            f"ARCH={inputs.arch}",
+            f"ARCH={inputs.make_arch}",
             f"M={sources}",
             flags,
             "--no-print-directory",

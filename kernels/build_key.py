@@ -27,8 +27,9 @@ ROOT = Path(__file__).resolve().parent.parent
 RECIPE = 1
 MODULE_SUFFIXES = {".c", ".h", ".S"}
 MODULE_NAMES = {"Kbuild", "Makefile"}
-# um: the virtual host's User-Mode Linux; x86: x86-64 for virtual machines. Later files override earlier ones.
-ARCHITECTURES = {"um": ("um",), "x86": ("um", "x86")}
+# um: the virtual host's User-Mode Linux; um-sanitize: the same with KASAN, kmemleak, UBSAN and lockdep; x86: x86-64 for
+# virtual machines. Later files override earlier ones.
+ARCHITECTURES = {"um": ("um",), "um-sanitize": ("um", "sanitize"), "x86": ("um", "x86")}
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class Inputs:
     linker: str
     module_sources: dict[str, str]  # path below kernels/modules → SHA-256
     arch: str = "um"
+
+    @property
+    def make_arch(self) -> str:
+        """The architecture as the kernel's Makefile names it."""
+        return self.arch.partition("-")[0]
 
     @property
     def kernel_key(self) -> str:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import itertools
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -22,9 +25,14 @@ from kernels.spec import trace
 
 GUEST = pathlib.Path(__file__).with_name("guest.py")
 MEMORY = "/dev/shm"
+PREFIX = "warpbed-spec-"
 STATES = ("open", "disorder", "cwr", "recovery", "loss")
 GUEST_SEED = 1
 """Of the guest's random numbers but the losses; they decide addresses and sequence numbers."""
+
+
+YOUNG_S = 10
+SPLATS = re.compile(r"Call Trace|WARNING: |BUG: |UBSAN: |kmemleak: Cannot")
 
 
 class GuestError(Exception):
@@ -135,12 +143,18 @@ def run_all(kernel: Kernel, scenarios: Sequence[Scenario], timeout_s: float = 60
             yield _read(out, i)
 
 
-def run_cycles(kernel: Kernel, modules: Sequence[str], ccas: Sequence[str], count: int) -> list[dict[str, int]]:
-    """Load all modules, send with all algorithms, unload all, count times; kB of kernel memory after each time."""
-    scenario = {**_for_guest(Scenario((), tuple(modules))), "cycles": count, "ccas": list(ccas)}
+def run_cycles(
+    kernel: Kernel, modules: Sequence[str], ccas: Sequence[str], count: int, *, loss_percent: float = 0.0
+) -> list[dict[str, int]]:
+    """Load all modules, send with all algorithms, unload all, count times; kB of kernel memory after each time.
+
+    With a kernel that has kmemleak, raises GuestError with what it found.
+    """
+    path = Scenario((), tuple(modules), loss_percent=loss_percent)
+    scenario = {**_for_guest(path), "cycles": count, "ccas": list(ccas)}
     with _folder(kernel, modules) as out:
         (out / "scenarios.json").write_text(json.dumps([scenario]))
-        _boot(kernel, out, 120.0 + 5 * count)
+        _boot(kernel, out, 120.0 + 5 * count, warnings=True)
         figures: list[dict[str, int]] = json.loads((out / "0.json").read_text())
     return figures
 
@@ -148,10 +162,34 @@ def run_cycles(kernel: Kernel, modules: Sequence[str], ccas: Sequence[str], coun
 @contextlib.contextmanager
 def _folder(kernel: Kernel, modules: Iterable[str]) -> Iterator[pathlib.Path]:
     """The guest's /mnt, with modules; the guest covers the host's /tmp, so they have to come along."""
-    with tempfile.TemporaryDirectory(prefix="warpbed-spec-", dir=MEMORY if os.path.isdir(MEMORY) else None) as name:
+    parent = pathlib.Path(MEMORY if os.path.isdir(MEMORY) else tempfile.gettempdir())
+    reap(parent)
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent) as name, _held(pathlib.Path(name)):
         for module in set(modules):
             shutil.copy(kernel.modules / f"{file_name(module)}.ko", name)
         yield pathlib.Path(name)
+
+
+@contextlib.contextmanager
+def _held(folder: pathlib.Path) -> Iterator[int]:
+    """Hold the lock that says that a folder is in use; a process that is killed lets go of it."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def reap(parent: pathlib.Path) -> None:
+    """Remove the folders of this user whose makers were killed; one that has just been made has YOUNG_S to take its lock."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            about = folder.lstat()
+            if about.st_uid != os.geteuid() or time.time() - about.st_mtime < YOUNG_S:
+                continue
+            with _held(folder):
+                shutil.rmtree(folder)
 
 
 def file_name(module: str) -> str:
@@ -170,8 +208,12 @@ def _for_guest(scenario: Scenario) -> dict[str, Any]:
     return text
 
 
-def _boot(kernel: Kernel, out: pathlib.Path, timeout_s: float) -> None:
+def _boot(kernel: Kernel, out: pathlib.Path, timeout_s: float, *, warnings: bool = False) -> None:
+    """Run the guest to its end; it dies with this process. warnings: let the kernel's show, which are then errors."""
     command = [
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
         "taskset",
         "-c",
         str(next(_cpu)),
@@ -190,7 +232,7 @@ def _boot(kernel: Kernel, out: pathlib.Path, timeout_s: float) -> None:
         "con=null",
         "con0=null,fd:1",
         "con1=null",
-        "quiet",
+        "loglevel=5" if warnings else "quiet",
         f"uml_dir={out}",
         "umid=guest",
         f"wb_out={out}",
@@ -206,7 +248,7 @@ def _boot(kernel: Kernel, out: pathlib.Path, timeout_s: float) -> None:
     console = (done.stdout + done.stderr).decode(errors="replace")
     if (out / "error.txt").exists():
         raise GuestError((out / "error.txt").read_text() + console[-2000:])
-    if done.returncode or "Call Trace" in console or "WARNING:" in console:
+    if done.returncode or SPLATS.search(console):
         raise GuestError(f"exit {done.returncode}; console ends:\n{console[-3000:]}")
 
 

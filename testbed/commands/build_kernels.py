@@ -15,7 +15,12 @@ HELP = "build the guest kernel and the modules"
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--series", default="default", help="6.1, 6.12, 7.2 or default")
-    command.add_argument("--arch", choices=["um", "x86"], default="um", help="x86 for virtual machines")
+    command.add_argument(
+        "--arch",
+        choices=["um", "um-sanitize", "x86"],
+        default="um",
+        help="um-sanitize checks itself; x86 for virtual machines",
+    )
     command.add_argument("--source", type=Path, help="a kernel tree or tarball instead of Debian's source")
 
 

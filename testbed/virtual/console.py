@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 PREFIX = "WARPBED "
 """Starts every line that the guest's init means for the launcher (see testbed.virtual.init)."""
 DISASTERS = re.compile(
-    r"Kernel panic - not syncing|\bBUG: |\bOops\b|general protection fault|kernel BUG at|"
+    r"Kernel panic - not syncing|\bBUG: |\bOops\b|general protection fault|kernel BUG at|UBSAN: |"
     r"Out of memory: Killed process|Segfault with no mm|time-travel: time goes backwards"
 )
 KEEP = 15
