@@ -38,6 +38,7 @@ SHORT = {
     "kato2012/slowcc-tcp.yml": Short(60, "x=400ms,seed=1"),
     "kato2012/slowcc.yml": Short(60, "tp=90,x=400ms,seed=1"),
     "kato2012/smoothness.yml": Short(8, "tp=90,seed=1"),
+    "tokuda2003/fig3.yml": Short(2, "cca=ghighspeed"),
     "yu2009/fig2-3.yml": Short(40, "cca=miss,rate=8mbit"),
     "yu2009/packet-pairs.yml": Short(40, "cross=poisson"),
     "yu2009/ssipp-single.yml": Short(5, "size=40KB"),
