@@ -64,6 +64,19 @@ def spurious_timeout() -> Conversation:
     return c
 
 
+def spurious_by_dsack() -> Conversation:
+    """As spurious_timeout, without timestamps: only the DSACK tells."""
+    c = Conversation(timestamps=False)
+    c.open()
+    c.data(30, 0)
+    c.data(31, 1000)
+    c.data(260, 0)
+    c.ack(330, 2000)
+    c.ack(350, 2000, sack=[(0, 1000)])
+    c.close(360, 2000)
+    return c
+
+
 def wrap() -> Conversation:
     """Sequence numbers pass 2^32 in the second of four segments."""
     c = Conversation(client_isn=2**32 - 1501, server_isn=2**32 - 1)
@@ -178,6 +191,19 @@ def zero_window() -> Conversation:
     return c
 
 
+def window_limited() -> Conversation:
+    """No further segment fits from 30 to 50 ms (the SYN-ACK's window is 1000 bytes) and from 52 to 72 ms (2048 bytes)."""
+    c = Conversation()
+    c.open()
+    c.data(30, 0)
+    c.ack(50, 1000, tsecr=31, window=16)
+    c.data(51, 1000)
+    c.data(52, 2000)
+    c.ack(72, 3000, tsecr=53)
+    c.close(80, 3000)
+    return c
+
+
 def both_ways() -> Conversation:
     """A request of 100 bytes, an answer of 3000, and the server closes."""
     c = Conversation()
@@ -209,7 +235,7 @@ def tail_probe() -> Conversation:
 SCENARIOS: dict[str, Callable[[], Conversation]] = {
     scenario.__name__: scenario
     for scenario in (
-        clean, one_loss, tail_loss, tail_probe, spurious_timeout, wrap, reneging, simultaneous_open, keep_alive, reset,
-        reordering, loss_upstream, zero_window, both_ways,
+        clean, one_loss, tail_loss, tail_probe, spurious_timeout, spurious_by_dsack, wrap, reneging, simultaneous_open, keep_alive, reset,
+        reordering, loss_upstream, zero_window, window_limited, both_ways,
     )
 }  # fmt: skip

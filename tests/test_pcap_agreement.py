@@ -29,6 +29,16 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "dsack_blocks": 1,
         "rtt_samples": 2,
     },
+    "spurious_by_dsack": {
+        "timeout_retransmissions": 1,
+        "spurious_retransmissions": 1,
+        "spurious_by_dsack": 1,
+        "spurious_by_timestamps": 0,
+        "dsack_blocks": 1,
+        "timestamps": False,
+        "rtt_samples": 2,
+    },
+    "window_limited": {"window_limited_s": 0.04, "rtt_samples": 4},
     "wrap": {"rtt_samples": 6},
     "reneging": {"timeout_retransmissions": 3, "sack_reneged": 1, "duplicate_acks": 2, "rtt_samples": 3},
     "simultaneous_open": {"rtt_samples": 2},
@@ -64,9 +74,9 @@ def test_a_crafted_capture_gives_what_its_comment_says(name: str, tmp_path: Path
 
 # Differences by design, with who is right, are in docs/pcap.md; values are tshark's count less ours.
 TSHARK_RETRANSMISSIONS = {"simultaneous_open": 1}
-TSHARK_DUPLICATE_ACKS = {"spurious_timeout": 1}
+TSHARK_DUPLICATE_ACKS = {"spurious_timeout": 1, "spurious_by_dsack": 1}
 TSHARK_RTT_SAMPLES = {
-    "one_loss": 1, "tail_loss": 1, "tail_probe": 1, "spurious_timeout": 1, "reneging": 3, "simultaneous_open": 1,
+    "one_loss": 1, "tail_loss": 1, "tail_probe": 1, "spurious_timeout": 1, "spurious_by_dsack": 1, "reneging": 3, "simultaneous_open": 1,
     "keep_alive": 1, "reordering": 1, "loss_upstream": 1,
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -246,6 +247,26 @@ def test_a_database_of_another_version_is_told(database: store_lab.Database, mad
     database.rows("DROP TABLE schema_version", "owner")
     with pytest.raises(StoreUsageError, match="store migrate"):
         actions.status(database.url)
+
+
+def test_compression_is_left_out_for_the_edition_alone(database: store_lab.Database) -> None:
+    """Debian's edition has none: it knows each statement and refuses it for its licence; a word that none knows is refused otherwise."""
+    assert database.rows("SELECT current_setting('timescaledb.license')") == [("apache",)]
+    assert database.rows("SELECT proc_name FROM timescaledb_information.jobs WHERE hypertable_schema = 'warpbed'") == []
+    with connected("owner", database.url, autocommit=True) as connection:
+        connection.execute(migrate.NEWEST_RUN)
+        for table in tables.tables():
+            if not table.timed:
+                assert list(migrate.compression(table)) == []
+                continue
+            now, settings, policy = migrate.compression(table)
+            connection.execute(now)
+            for statement in (settings, policy):
+                with pytest.raises(psycopg.errors.FeatureNotSupported, match='under the current "apache" license'):
+                    connection.execute(statement)
+        with pytest.raises(psycopg.errors.Error) as raised:
+            connection.execute(settings.replace("compress_orderby", "compress_orderly"))
+        assert not isinstance(raised.value, psycopg.errors.FeatureNotSupported)
 
 
 def test_a_new_column_of_a_record_is_migrated_in(database: store_lab.Database, monkeypatch: pytest.MonkeyPatch) -> None:

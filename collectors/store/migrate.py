@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,28 +111,35 @@ def _grant(connection: psycopg.Connection[Any]) -> None:
     connection.execute("REVOKE INSERT, UPDATE, DELETE ON schema_version, student_t FROM warpbed_writer")
 
 
+NEWEST_RUN = (
+    "CREATE OR REPLACE FUNCTION warpbed.newest_run() RETURNS bigint LANGUAGE sql STABLE AS "
+    "'SELECT coalesce(max(run_id), 0) FROM warpbed.runs'"
+)
+
+
 def _compress(connection: psycopg.Connection[Any]) -> None:
     """Compress chunks of old runs, where the server's TimescaleDB can: Debian's package is built without it."""
     row = connection.execute("SELECT current_setting('timescaledb.license', true)").fetchone()
     if row is None or row[0] != "timescale":
         return
-    connection.execute(
-        "CREATE OR REPLACE FUNCTION newest_run() RETURNS bigint LANGUAGE sql STABLE AS "
-        "'SELECT coalesce(max(run_id), 0) FROM warpbed.runs'"
-    )
+    connection.execute(NEWEST_RUN)
     for table in tables.tables():
-        if not table.timed:
-            continue
-        where = f"{tables.SCHEMA}.{table.name}"
-        by = ", ".join(["run_id", *table.key])
-        connection.execute(
-            f"ALTER TABLE {where} SET (timescaledb.compress, timescaledb.compress_segmentby = '{by}', "
-            "timescaledb.compress_orderby = 'time')"
-        )
-        connection.execute(f"SELECT set_integer_now_func('{where}', 'warpbed.newest_run', replace_if_exists => true)")
-        connection.execute(
-            f"SELECT add_compression_policy('{where}', {tables.RUNS_PER_CHUNK}::bigint, if_not_exists => true)"
-        )
+        for statement in compression(table):
+            connection.execute(statement)
+
+
+def compression(table: tables.Table) -> Iterator[str]:
+    """Statements that make TimescaleDB's community edition compress a table's chunks once 64 more runs are there."""
+    if not table.timed:
+        return
+    where = f"{tables.SCHEMA}.{table.name}"
+    by = ", ".join(["run_id", *table.key])
+    yield f"SELECT set_integer_now_func('{where}', 'warpbed.newest_run', replace_if_exists => true)"
+    yield (
+        f"ALTER TABLE {where} SET (timescaledb.compress, timescaledb.compress_segmentby = '{by}', "
+        "timescaledb.compress_orderby = 'time')"
+    )
+    yield f"SELECT add_compression_policy('{where}', {tables.RUNS_PER_CHUNK}::bigint, if_not_exists => true)"
 
 
 def init(admin: psycopg.Connection[Any], database: str, passwords: dict[str, str]) -> None:
