@@ -2,6 +2,7 @@
 """Build a kernel (User-Mode Linux, or x86-64 for virtual machines) and the project's modules from a source in the cache.
 
 Both appear in the cache by rename. Of a kernel's 1.5 GB of sources and objects only what a module build needs stays.
+Builds of x86-64 hold Debian packages too (kernels.package).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from kernels.build_key import ARCHITECTURES, RECIPE, ROOT, Inputs, arguments, base_folder, build_folder, inputs_of
+from kernels import package
+from kernels.build_key import ARCHITECTURES, RECIPES, ROOT, Inputs, arguments, base_folder, build_folder, inputs_of
 from kernels.cache import aside, remove, sha256_of
 from kernels.conditions import lines_for
 from kernels.errors import BuildError, KernelError, UsageError
@@ -90,8 +92,10 @@ def _build_base(inputs: Inputs, work: Path, steps: Steps, root: Path, jobs: int)
         steps.run("compiling the kernel", *make, "all", cwd=tree)
         steps.run("stripping the kernel", "strip", "-o", work / "linux", tree / "linux", cwd=tree)
     else:
-        steps.run("compiling the kernel", *make, "bzImage", "modules", cwd=tree)
+        local = package.local_version(inputs.kernel_key)
+        steps.run("compiling the kernel", *make, "bzImage", "modules", cwd=tree, env={"LOCALVERSION": local})
         shutil.copy(tree / "arch/x86/boot/bzImage", work / "linux")
+        package.pack_kernel(tree, work / "packages", make, local, steps)
     shutil.copy(tree / ".config", work / "config")
     _keep_for_modules(tree, work / "build")
     remove(tree)
@@ -200,6 +204,10 @@ def _build_modules(inputs: Inputs, work: Path, steps: Steps, base: Path, root: P
         remove(sources)
     for name in ("linux", "config"):
         _link(base / name, work / name)
+    if inputs.arch != "um":
+        package.pack_modules(work, tree, inputs.key, steps)
+        for path in (base / "packages").iterdir():
+            _link(path, work / "packages" / path.name)
     (work / "build").symlink_to(Path("..") / "base" / base.name / "build")
     (work / "build.json").write_text(json.dumps(_description(inputs, work, tree), indent=2) + "\n")
 
@@ -222,7 +230,7 @@ def _description(inputs: Inputs, work: Path, tree: Path) -> dict[str, object]:
         "key": inputs.key,
         "kernel_key": inputs.kernel_key,
         "hash": sha256_of(work / "linux"),
-        "kernel_release": (tree / "include/config/kernel.release").read_text().strip(),
+        "kernel_release": package.release_of(tree),
         "series": source.series,
         "source": {
             "kind": source.kind,
@@ -235,9 +243,12 @@ def _description(inputs: Inputs, work: Path, tree: Path) -> dict[str, object]:
         "config": {"sha256": inputs.config_sha256, "required_sha256": inputs.required_sha256},
         "compiler": inputs.compiler,
         "linker": inputs.linker,
-        "recipe": RECIPE,
+        "recipe": RECIPES[inputs.arch],
         "module_sources": inputs.module_sources,
         "modules": modules,
+        "packages": [
+            {"file": f"packages/{path.name}", "sha256": sha256_of(path)} for path in sorted(work.glob("packages/*.deb"))
+        ],
     }
 
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from kernels import package
 from kernels.build_key import arguments
 from kernels.errors import KernelError
 from kernels.steps import ENVIRONMENT
@@ -27,11 +28,12 @@ PROGRAMS = {
 GIB = 1 << 30
 
 
-def check(cache: Path, free_gib: int) -> None:
+def check(cache: Path, free_gib: int, arch: str = "um") -> None:
     """Raise an error that says what to do, unless a build can start."""
     if platform.machine() != "x86_64":
         raise KernelError(f"this machine is {platform.machine()}; User-Mode Linux is built on x86_64 only")
-    missing = {package for program, package in PROGRAMS.items() if not shutil.which(program, path=ENVIRONMENT["PATH"])}
+    needed = PROGRAMS if arch == "um" else {**PROGRAMS, **package.PROGRAMS}
+    missing = {name for program, name in needed.items() if not shutil.which(program, path=ENVIRONMENT["PATH"])}
     if missing:
         raise KernelError(
             f"Debian packages are missing. As root: apt-get install --no-install-recommends {' '.join(sorted(missing))}"
@@ -51,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--free-gib", type=int, default=3)
     options = parser.parse_args(argv)
     try:
-        check(options.cache, options.free_gib)
+        check(options.cache, options.free_gib, options.arch)
     except KernelError as error:
         print(error, file=sys.stderr)
         return 2
