@@ -52,7 +52,7 @@ def job_of(campaign: Campaign, transfer: Transfer) -> Job:
             "app": "file",
         }],
         "captures": {"at": "ends", "snap": campaign.captures.snap},
-        "samplers": {"tcp_probe": True, "sockets": campaign.sockets, "queues": "off"},
+        "samplers": {"tcp_probe": False, "sockets": campaign.sockets, "queues": "off"},
     }  # fmt: skip
     document = Document(f"{campaign.campaign} {transfer.receiver}", json.dumps(spec))
     run = Run(validate(spec, document), transfer.params, transfer.seed, document)
