@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from testbed.virtual.cage import die_with_parent
 from tests import lab
 from tests.sshhosts import SshHosts, needs_ssh_hosts, run
 from tests.test_playbooks import BIN
@@ -111,7 +112,7 @@ def play(hosts: SshHosts, folder: Path, playbook: str, *arguments: str, **more: 
          "-e", json.dumps(variables), *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=lab.ROOT, stdin=subprocess.DEVNULL,
         env={**os.environ, "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"), "PYTHONPATH": str(lab.ROOT)},
-        start_new_session=True,
+        start_new_session=True, preexec_fn=die_with_parent,
     )  # fmt: skip
 
 
@@ -235,5 +236,44 @@ def test_a_router_that_cannot_emulate_is_told_before_a_run(hosts: SshHosts, tmp_
     assert "the kernel cannot emulate links" in words and "netem" in words
 
 
+SUDO = """\
+#!/bin/sh
+# asks as sudo does, and keeps what it saw on its command line and in its environment
+while [ $# -gt 0 ]; do case $1 in -p) printf %s "$2" >&2; shift 2 ;; -u) shift 2 ;; -*) shift ;; *) break ;; esac; done
+read -r password
+cat "/proc/$PPID/cmdline" "/proc/$$/cmdline" "/proc/$$/environ" >>"{folder}/seen"
+[ "$password" = "{password}" ] || exit 1
+touch "{folder}/asked"
+exec "$@"
+"""
+
+
+def test_a_password_from_the_vault_reaches_sudo_and_nothing_else(hosts: SshHosts, tmp_path: Path) -> None:
+    password, tool = "correct horse 4711", tmp_path / "sudo"
+    tool.write_text(SUDO.format(folder=tmp_path, password=password))
+    tool.chmod(0o755)
+    (tmp_path / "vault_password").write_text("opens the vault\n")
+    entry = subprocess.run(
+        [BIN / "ansible-vault", "encrypt_string", "--vault-password-file", tmp_path / "vault_password", password,
+         "--name", "vault_become_password"], check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    assert "$ANSIBLE_VAULT" in entry and password not in entry
+    variables = inventory(hosts, tmp_path).parent / "group_vars/lab.yml"
+    variables.parent.mkdir()
+    variables.write_text(f'{entry}ansible_become_password: "{{{{ vault_become_password }}}}"\n')
+    vault = ("--vault-password-file", str(tmp_path / "vault_password"))
+    asking = {
+        "ansible_become_exe": str(tool),
+        "ansible_become_user": "nobody",
+        "lab_become": True,
+        "lab_preflight_become": True,
+    }
+    words = end(play(hosts, tmp_path, "teardown", *vault, "-vvv", "--limit", "s", **asking))
+    assert (tmp_path / "asked").exists()
+    assert words.count(password) == 0
+    seen = [tmp_path / "seen", *tmp_path.rglob("*.log"), *tmp_path.rglob("*.json"), variables]
+    assert not [file for file in seen if password.encode() in file.read_bytes()]
+
+
 def test_modules_and_kernel_packages_on_lab_machines() -> None:
-    pytest.skip("these hosts share this machine's kernel: DKMS and booting another kernel need machines of their own")
+    pytest.skip("these hosts share this machine's kernel; tests/test_lab_kernel.py boots a machine of its own")

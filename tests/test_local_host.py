@@ -53,18 +53,6 @@ def leftovers() -> dict[str, list[str]]:
     }
 
 
-def agents(results: Path) -> list[str]:
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if str(results) in line:
-            found.append(line)
-    return found
-
-
 def test_a_plan_needs_of_the_kernel_what_its_links_need(tmp_path: Path) -> None:
     near = prepare(lab.write(tmp_path, NEARBY)).plans[0]
     far = prepare(lab.write(tmp_path, NEARBY.replace("0ms", "5ms"))).plans[0]
@@ -101,7 +89,7 @@ def test_a_run_in_real_time_has_records_and_a_verdict_and_changes_nothing(nearby
     if run["verdict"]["value"] != "invalid":
         assert run["metrics"]["utilization"] > 0.9
     assert leftovers() == before
-    assert agents(tmp_path / "results") == []
+    assert lab.processes_with(str(tmp_path / "results")) == []
 
 
 def test_kill_9_leaves_nothing(nearby: Path, tmp_path: Path) -> None:
@@ -117,10 +105,12 @@ def test_kill_9_leaves_nothing(nearby: Path, tmp_path: Path) -> None:
     process.kill()
     process.communicate()
     deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and (leftovers() != before or agents(results) or (results / ".aside").exists()):
+    while time.monotonic() < deadline and (
+        leftovers() != before or lab.processes_with(str(results)) or (results / ".aside").exists()
+    ):
         time.sleep(0.1)
     assert leftovers() == before
-    assert agents(results) == []
+    assert lab.processes_with(str(results)) == []
     assert not (results / ".aside").exists()
 
 

@@ -50,27 +50,26 @@ class End(Model):
 
 
 class Ends(Model):
+    """What the play says: hosts that it has prepared, and names of those that it could not (it has told why)."""
+
     hosts: dict[str, End]
+    absent: list[str] = Field(default_factory=list)
 
 
-def parse(text: str, campaign: Campaign) -> dict[str, End]:
+def parse(text: str, campaign: Campaign, kept: str = "") -> dict[str, End]:
     """Sender and receivers of a campaign, from the play's JSON.
 
-    Raises UsageError where one is not in the inventory, a receiver has not agreed, or two have the same address.
+    kept: what an earlier start was told, for hosts that the play could not prepare this time; the campaign waits for those.
+    Raises UsageError where a host is not in the inventory or was never prepared, a receiver has not agreed, or two have
+    the same address.
     """
-    try:
-        data: Any = json.loads(text)
-        hosts = Ends.model_validate(data).hosts
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"inventory: {where}: {first.get('input')!r}: {first['msg']}") from error
-    except ValueError as error:
-        raise UsageError(
-            f"--ends: not JSON: {error}; playbooks/wan_campaign.yml gives it from the inventory"
-        ) from error
+    told = _read(text)
+    known = _read(kept).hosts if kept and told.absent else {}
+    hosts = {**{name: end for name, end in known.items() if name in told.absent}, **told.hosts}
     wanted = [campaign.sender, *campaign.receivers]
     for name in wanted:
+        if name in told.absent and name not in hosts:
+            raise UsageError(f"{name} could not be prepared (the reason is above); nothing was started: mend it, or its entry")
         if name not in hosts:
             raise UsageError(f"{name} of the campaign is not in the inventory's group wan; {nearest(name, hosts)}")
     for name in campaign.receivers:
@@ -82,3 +81,17 @@ def parse(text: str, campaign: Campaign) -> dict[str, End]:
     if len(set(addresses)) != len(addresses):
         raise UsageError("inventory: two hosts of the campaign have the same wan_address")
     return {name: hosts[name] for name in wanted}
+
+
+def _read(text: str) -> Ends:
+    try:
+        data: Any = json.loads(text)
+        return Ends.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"inventory: {where}: {first.get('input')!r}: {first['msg']}") from error
+    except ValueError as error:
+        raise UsageError(
+            f"--ends: not JSON: {error}; playbooks/wan_campaign.yml gives it from the inventory"
+        ) from error

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import threading
 from dataclasses import asdict
@@ -118,9 +119,9 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
         raise UsageError(
             "--host wan: the hosts come from an inventory; use `campaign run FILE --host wan -i INVENTORY`"
         )
-    text = kept.read_text() if options.ends is None else options.ends
-    hosts = ends.parse(text, campaign)
-    kept.write_text(text)
+    before = kept.read_text() if kept.is_file() else ""
+    hosts = ends.parse(before if options.ends is None else options.ends, campaign, before)
+    kept.write_text(json.dumps({"hosts": {name: end.model_dump() for name, end in hosts.items()}}))
     stop = threading.Event()
     stop_on_signals(_Cancel(stop))
     conductor = Conductor(
