@@ -86,8 +86,10 @@ def disable_offloads(interfaces: Iterable[str]) -> None:
     """Turn segmentation and coalescing off in the current namespace, so that every packet is a packet."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for interface in interfaces:
-            for command in ETHTOOL_SET.values():
-                _ethtool(sock, interface, command, 0)
+            for name, command in ETHTOOL_SET.items():
+                # a card that cannot do it refuses to be told that it should not
+                if _ethtool(sock, interface, ETHTOOL_GET[name], 0):
+                    _ethtool(sock, interface, command, 0)
 
 
 def read_offloads(interfaces: Iterable[str]) -> dict[str, dict[str, bool]]:

@@ -69,7 +69,9 @@ def parse(text: str, campaign: Campaign, kept: str = "") -> dict[str, End]:
     wanted = [campaign.sender, *campaign.receivers]
     for name in wanted:
         if name in told.absent and name not in hosts:
-            raise UsageError(f"{name} could not be prepared (the reason is above); nothing was started: mend it, or its entry")
+            raise UsageError(
+                f"{name} could not be prepared (the reason is above); nothing was started: mend it, or its entry"
+            )
         if name not in hosts:
             raise UsageError(f"{name} of the campaign is not in the inventory's group wan; {nearest(name, hosts)}")
     for name in campaign.receivers:

@@ -10,7 +10,6 @@ Standard library only: the role vm_image runs it with the distribution's Python.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import shutil
@@ -25,7 +24,6 @@ from kernels.errors import BuildError, KernelError
 from kernels.steps import Steps, end_with_caller
 
 RECIPE = 3
-CLONE_NEWNS, MS_PRIVATE_REC = 0x20000, 0x44000
 FILES = Path(__file__).parent / "files"
 HOST_ALIAS = "warpbed-vm"
 PACKAGES = (
@@ -79,7 +77,7 @@ def _build(work: Path, steps: Steps) -> None:
         command = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", words, "-f", work / name)
         steps.run("making a key", *command, cwd=work)
     (work / "known_hosts").write_text(f"{HOST_ALIAS} {(work / 'host.pub').read_text()}")
-    (work / "sources").write_text(_sources())
+    (work / "sources").write_text(sources())
     tree = work / "files"
     _lay_out(work, tree)
     include = ",".join(name for name in PACKAGES if not name.endswith("-"))
@@ -92,6 +90,7 @@ def _build(work: Path, steps: Steps) -> None:
     ]
     steps.run(
         "making the root image",
+        *in_own_mounts(),
         "mmdebstrap",
         "--variant=apt",
         f"--include={include}",
@@ -140,7 +139,7 @@ def _lay_out(work: Path, tree: Path) -> None:
     (tree / "etc/warpbed/authorized_keys").chmod(0o600)
 
 
-def _sources() -> str:
+def sources() -> str:
     """Where this machine takes its own release from: same mirror, same signing keys."""
     words = subprocess.run(
         ["apt-config", "shell", "list", "Dir::Etc::sourcelist/f", "parts", "Dir::Etc::sourceparts/d"],
@@ -153,13 +152,12 @@ def _sources() -> str:
     return debian_archive(read_entries(list_file, parts), release()).for_suite(release())
 
 
-def _own_mounts() -> None:
-    """As root, mmdebstrap mounts below the folder that it works in; in a mount namespace they end with this process."""
-    if os.geteuid() != 0:
-        return  # it makes namespaces of its own
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_PRIVATE_REC, None):
-        raise OSError(ctypes.get_errno(), "no mount namespace for the root image")
+def in_own_mounts() -> tuple[str, ...]:
+    """What starts mmdebstrap: as root it mounts below the folder that it works in, which must end with it however it ends.
+
+    As another user it makes namespaces of its own.
+    """
+    return ("unshare", "--mount", "--propagation", "private") if os.geteuid() == 0 else ()
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -179,7 +177,6 @@ def main(argv: list[str] | None = None) -> int:
             raise BuildError(
                 f"{' '.join(missing)}: not installed; the role bootstrap installs what virtual machines need"
             )
-        _own_mounts()
         path, changed = build(options.cache)
         facts: dict[str, Any] = json.loads((path / "image.json").read_text())
         print(json.dumps({"changed": changed, "path": str(path), "key": facts["key"], "release": facts["release"]}))
