@@ -32,7 +32,8 @@ def local_version(kernel_key: str) -> str:
 def pack_kernel(tree: Path, target: Path, make: tuple[str, ...], local: str, steps: Steps) -> None:
     """Pack the compiled tree as linux-image-RELEASE into the folder `target`."""
     environment = {"LOCALVERSION": local, "DEB_BUILD_PROFILES": PROFILES, "KDEB_CHANGELOG_DIST": "unstable"}
-    steps.run("packing the kernel", *make, "bindeb-pkg", cwd=tree, env=environment)
+    # -d: what it would need to build anew is not looked for
+    steps.run("packing the kernel", *make, "bindeb-pkg", "DPKG_FLAGS=-d", cwd=tree, env=environment)
     release = release_of(tree)
     made = [path for path in tree.parent.glob("*.deb") if path.name.startswith(f"linux-image-{release}_")]
     if len(made) != 1:

@@ -75,7 +75,7 @@ def a_package_is_booted_once_proven_and_only_then_the_default(
     machine: LabMachine, stock: dict[str, str], builds: Builds, tmp_path: Path
 ) -> None:
     release = builds.kernel_facts["kernel_release"]
-    wanted = {"lab_kernel_mode": "deb", "lab_kernel_build": str(builds.kernel), "lab_kernel_algorithms": ["medley"]}
+    wanted: dict[str, Any] = {"lab_kernel_mode": "deb", "lab_kernel_build": str(builds.kernel), "lab_kernel_algorithms": ["medley"]}
     words = play(machine, tmp_path, "lab_kernel", "--check", **wanted)
     assert f"would install linux-image-{release}_" in words and state(machine) == stock
     play(machine, tmp_path, "lab_kernel", **wanted)
@@ -92,7 +92,7 @@ def a_kernel_that_does_not_boot_gives_way_to_the_one_before(
     machine: LabMachine, builds: Builds, tmp_path: Path
 ) -> None:
     package = broken_package(builds, tmp_path)
-    wanted = {"lab_kernel_mode": "deb", "lab_kernel_deb": [str(package)], "lab_kernel_release": BROKEN,
+    wanted: dict[str, Any] = {"lab_kernel_mode": "deb", "lab_kernel_deb": [str(package)], "lab_kernel_release": BROKEN,
               "lab_kernel_panic_s": 3}  # fmt: skip
     words = play(machine, tmp_path, "lab_kernel", code=2, **wanted)
     release = builds.kernel_facts["kernel_release"]
@@ -133,7 +133,7 @@ def teardown_goes_back_to_the_distributions_kernel_and_leaves_nothing(
 def dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(
     machine: LabMachine, stock: dict[str, str], tmp_path: Path
 ) -> None:
-    wanted = {"lab_kernel_mode": "dkms", "lab_kernel_algorithms": ["medley"]}
+    wanted: dict[str, Any] = {"lab_kernel_mode": "dkms", "lab_kernel_algorithms": ["medley"]}
     play(machine, tmp_path, "lab_kernel", **wanted)
     assert "medley" in machine.run("cat", "/proc/sys/net/ipv4/tcp_available_congestion_control")
     assert machine.run("modinfo", "-F", "filename", "tcp_medley").startswith(f"/lib/modules/{stock['kernel'].strip()}/")

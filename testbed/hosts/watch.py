@@ -63,6 +63,12 @@ def facts_of(folder: Path) -> dict[str, Any]:
     return facts
 
 
+def keep_facts(folder: Path, facts: dict[str, Any], **host: Any) -> None:
+    """Write guest.json again, with what executed the run as `host`."""
+    facts["host"] = host
+    (folder / "guest.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
+
+
 def error_of(console: Console, facts: dict[str, Any], code: int, log: Path) -> dict[str, str] | None:
     """Why an agent that ended by itself has no result, None where it has one."""
     if facts.get("error"):

@@ -17,6 +17,7 @@ from testbed.hosts.base import Outcome, failure
 from testbed.hosts.lab.machines import Machine, remote
 from testbed.hosts.realtime import in_real_time
 from testbed.hosts.remote import OUT, RemoteError
+from testbed.hosts.watch import keep_facts
 from topologies.model import address_plan
 
 
@@ -86,8 +87,7 @@ class LabHost:
             error = failure("machines", "ssh", str(failed))
         _logs(list(nodes), folder)
         if facts:
-            facts["host"] = {"kind": self.kind, "machines": self.facts["machines"]}
-            (folder / "guest.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
+            keep_facts(folder, facts, kind=self.kind, machines=self.facts["machines"])
         return Outcome(error, facts, time.monotonic() - begun, plan.duration_s if facts else 0.0)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from testbed.hosts.base import Outcome, failure
 from testbed.hosts.realtime import in_real_time, modules_of
 from testbed.hosts.remote import RemoteError
 from testbed.hosts.vm import qemu
-from testbed.hosts.vm.builds import Builds
+from testbed.hosts.vm.base import MachineHost
 from testbed.hosts.vm.host import MACHINE_MEMORY_MIB, captured_bytes
 from testbed.hosts.vm.machine import BootError, Machine, Spec, started
 from testbed.virtual.console import Console
@@ -32,20 +31,10 @@ CABLE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class CabledHost:
+class CabledHost(MachineHost):
     """A machine per node and run, one run at a time."""
 
-    builds: Builds
     kind: str = "cabled"
-    one_at_a_time: bool = True
-
-    @property
-    def key(self) -> str:
-        return self.builds.key
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        return {**self.builds.kernel_facts, "image": self.builds.image_facts, "qemu": qemu.version()}
 
     def problems(self, plan: Plan) -> list[str]:
         found = cabling.problems(plan.network, qemu.MAX_NICS)
@@ -88,13 +77,7 @@ class CabledHost:
             error = {**error, "detail": f"{error['detail']}; gone: {'; '.join(dead)}"}
         error = _consoles(machines, folder) or error
         if facts:
-            facts["host"] = {
-                "kind": self.kind,
-                "accelerator": accelerator.name,
-                "reason": accelerator.reason,
-                "cpus": 1,
-            }
-            (folder / "guest.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
+            self.keep(folder, facts, accelerator, 1)
             if error is None and (wrong := self.builds.problems(facts["environment"])):
                 error = failure("kernel", "machines", "; ".join(wrong))
         done_s = plan.duration_s if facts else 0.0
@@ -144,7 +127,7 @@ def _cables(network: Network) -> Iterator[dict[str, qemu.Nic]]:
 def _wait_booted(machines: list[Machine], cancelled: Callable[[], bool]) -> None:
     def wait(machine: Machine) -> None:
         try:
-            machine.wait_booted(cancelled)
+            machine.wait_booted(cancelled, len(machines))
         except BootError as error:
             raise BootError(f"{machine.spec.name}: {error}") from error
 

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from testbed.agent.plan import Plan
 from testbed.hosts.base import Outcome, failure
 from testbed.hosts.realtime import in_real_time, modules_of
 from testbed.hosts.remote import OUT, RemoteError, agent_command, agent_files
 from testbed.hosts.vm import qemu
-from testbed.hosts.vm.builds import Builds
+from testbed.hosts.vm.base import MachineHost
 from testbed.hosts.vm.machine import BootError, Machine, Spec, started
 from testbed.hosts.watch import error_of, facts_of, follow
 from testbed.virtual.console import Console
@@ -29,20 +27,8 @@ CAPTURED_BYTES_PER_BIT = 0.03
 
 
 @dataclass(frozen=True)
-class VmHost:
+class VmHost(MachineHost):
     """A machine per run, one run at a time."""
-
-    builds: Builds
-    kind: str = "vm"
-    one_at_a_time: bool = True
-
-    @property
-    def key(self) -> str:
-        return self.builds.key
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        return {**self.builds.kernel_facts, "image": self.builds.image_facts, "qemu": qemu.version()}
 
     def problems(self, plan: Plan) -> list[str]:
         return []
@@ -84,13 +70,7 @@ class VmHost:
             console.line(line)
         facts = facts_of(folder)
         if facts:
-            facts["host"] = {
-                "kind": self.kind,
-                "accelerator": accelerator.name,
-                "reason": accelerator.reason,
-                "cpus": cpus,
-            }
-            (folder / "guest.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
+            self.keep(folder, facts, accelerator, cpus)
         if console.disaster:
             error = failure("kernel", "vm", "\n".join(console.disaster))
         elif error is None and (wrong := self.builds.problems(facts.get("environment", {}))):

@@ -61,9 +61,13 @@ class Machine:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def wait_booted(self, cancelled: Callable[[], bool]) -> None:
-        """Wait until a program can be run in it; raises BootError where that does not come."""
-        until = time.monotonic() + BOOT_S[self.spec.accelerator]
+    def wait_booted(self, cancelled: Callable[[], bool], side_by_side: int = 1) -> None:
+        """Wait until a program can be run in it; raises BootError where that does not come.
+
+        side_by_side: machines that boot at the same time; emulated ones share this machine's CPUs
+        """
+        boot_s = BOOT_S[self.spec.accelerator] * max(1.0, side_by_side / len(os.sched_getaffinity(0)))
+        until = time.monotonic() + boot_s
         while True:
             if cancelled():
                 raise BootError("interrupted")
@@ -78,7 +82,7 @@ class Machine:
                 else:
                     return
             if time.monotonic() > until:
-                raise BootError(f"not up after {BOOT_S[self.spec.accelerator]:.0f} s: {self.words()}")
+                raise BootError(f"not up after {boot_s:.0f} s: {self.words()}")
             time.sleep(RETRY_S)
 
     def kill(self) -> None:
