@@ -75,7 +75,11 @@ def a_package_is_booted_once_proven_and_only_then_the_default(
     machine: LabMachine, stock: dict[str, str], builds: Builds, tmp_path: Path
 ) -> None:
     release = builds.kernel_facts["kernel_release"]
-    wanted: dict[str, Any] = {"lab_kernel_mode": "deb", "lab_kernel_build": str(builds.kernel), "lab_kernel_algorithms": ["medley"]}
+    wanted: dict[str, Any] = {
+        "lab_kernel_mode": "deb",
+        "lab_kernel_build": str(builds.kernel),
+        "lab_kernel_algorithms": ["medley"],
+    }
     words = play(machine, tmp_path, "lab_kernel", "--check", **wanted)
     assert f"would install linux-image-{release}_" in words and state(machine) == stock
     play(machine, tmp_path, "lab_kernel", **wanted)

@@ -65,7 +65,7 @@ def run(
         return failure("run", "machines", "interrupted"), {}
     except RemoteError as failed:
         return error or failure("machine", "ssh", str(failed)), {}
-    facts, wrong = _joined(stations, clocks, folder)
+    facts, wrong = _joined(plan, stations, clocks, folder)
     return wrong or error, facts
 
 
@@ -126,7 +126,7 @@ def _fetch(stations: Sequence[Station], folder: Path) -> None:
 
 
 def _joined(
-    stations: Sequence[Station], clocks: Mapping[str, tuple[Clock, Clock]], folder: Path
+    plan: Plan, stations: Sequence[Station], clocks: Mapping[str, tuple[Clock, Clock]], folder: Path
 ) -> tuple[dict[str, Any], dict[str, str] | None]:
     """One host's facts out of all machines', and the first error that an agent wrote down itself."""
     parts = [
@@ -154,8 +154,10 @@ def _joined(
         }
         for node, (before, after) in clocks.items()
     }
-    # What that leaves of offset and drift, packets tell: the first machine's clock counts as the run's.
-    facts["node_clocks"] = {station.node: station.node for station in stations[1:]}
+    # What that leaves of offset and drift, packets tell where they are captured: at the flows' ends. The first machine's
+    # clock counts as the run's.
+    ends = {node for flow in plan.flows for node in (flow.source, flow.destination)}
+    facts["node_clocks"] = {station.node: station.node for station in stations[1:] if station.node in ends}
     (folder / "guest.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
     for part in parts:
         shutil.rmtree(part.folder)
