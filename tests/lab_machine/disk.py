@@ -92,8 +92,9 @@ def _build(work: Path, steps: Steps) -> None:
     loader = (root / core.lstrip("/")).read_bytes()
     assert len(boot_sector) == SECTOR and len(loader) < (START_SECTOR - 1) * SECTOR
     sectors = DISK_BYTES // SECTOR - START_SECTOR
-    struct.pack_into("<B3sB3sII", boot_sector, 446, 0x80, b"\0\2\0", 0x83, b"\xfe\xff\xff", START_SECTOR, sectors)
-    boot_sector[510:512] = b"\x55\xaa"
+    # one partition; where the others would stand, boot.img has code for floppies
+    entry = struct.pack("<B3sB3sII", 0x80, b"\0\2\0", 0x83, b"\xfe\xff\xff", START_SECTOR, sectors)
+    boot_sector[446:512] = entry + bytes(48) + b"\x55\xaa"
     (root / core.lstrip("/")).unlink()
     for path in (*(root / "var/cache/apt/archives").glob("*.deb"), *(root / "var/lib/apt/lists").glob("*_*")):
         path.unlink()
@@ -109,6 +110,7 @@ def _build(work: Path, steps: Steps) -> None:
     shutil.rmtree(root)
     for name in ("host", "host.pub", "id_ed25519.pub", "sources"):
         (work / name).unlink()
+    disk.chmod(0o600)
     disk.rename(work / "disk.img")
 
 
