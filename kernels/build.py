@@ -204,7 +204,7 @@ def _build_modules(inputs: Inputs, work: Path, steps: Steps, base: Path, root: P
         remove(sources)
     for name in ("linux", "config"):
         _link(base / name, work / name)
-    if inputs.arch != "um":
+    if inputs.make_arch != "um":
         package.pack_modules(work, tree, inputs.key, steps)
         for path in (base / "packages").iterdir():
             _link(path, work / "packages" / path.name)

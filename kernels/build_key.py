@@ -24,7 +24,7 @@ from kernels.source import Source, locate
 ROOT = Path(__file__).resolve().parent.parent
 
 # Counts up with each change of kernels/build.py (x86: kernels/package.py too) that changes what comes out of it.
-RECIPES = {"um": 1, "x86": 2}
+RECIPES = {"um": 1, "um-sanitize": 1, "x86": 2}
 MODULE_SUFFIXES = {".c", ".h", ".S"}
 MODULE_NAMES = {"Kbuild", "Makefile"}
 # um: the virtual host's User-Mode Linux; um-sanitize: the same with KASAN, kmemleak, UBSAN and lockdep; x86: x86-64 for

@@ -32,7 +32,7 @@ def check(cache: Path, free_gib: int, arch: str = "um") -> None:
     """Raise an error that says what to do, unless a build can start."""
     if platform.machine() != "x86_64":
         raise KernelError(f"this machine is {platform.machine()}; User-Mode Linux is built on x86_64 only")
-    needed = PROGRAMS if arch == "um" else {**PROGRAMS, **package.PROGRAMS}
+    needed = {**PROGRAMS, **package.PROGRAMS} if arch == "x86" else PROGRAMS
     missing = {name for program, name in needed.items() if not shutil.which(program, path=ENVIRONMENT["PATH"])}
     if missing:
         raise KernelError(
