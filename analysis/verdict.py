@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from analysis import calibration, realtime
+from analysis import calibration, limits, realtime
 from analysis.wide_area import clock_reasons
 from testbed.agent.plan import PROBE_BYTES, Plan
 from topologies.model import FRAME_HEADER_BYTES, Direction, Interface, address_plan, idle_rtt_bounds_ns
@@ -32,7 +32,6 @@ SATURATED_S = 1.0
 """A stretch with a queue all along must be this long before the rate is read from it."""
 BUSY_PACKETS = 8
 BURST_BYTES = 3 * (MTU_BYTES + FRAME_HEADER_BYTES)
-WINDOW_LIMITED_SHARE = 0.01
 Z_99 = 2.5758
 """Two-sided 99 % quantile of the normal distribution."""
 
@@ -248,19 +247,9 @@ def _buffer(e: Evidence) -> Iterator[Reason]:
             yield Reason("buffer", "error", f"{interface.name}: {seen} {buffer.unit} in a buffer of {buffer.size}")
 
 
-def _window_limited(e: Evidence) -> Iterator[Reason]:
-    file = e.records / "tcp_info.parquet"
-    if not file.exists():
-        return
-    table = pq.read_table(file, columns=["flow", "busy_us", "rwnd_limited_us", "sndbuf_limited_us"]).to_pylist()
-    last = {row["flow"]: row for row in table}
-    for flow, row in last.items():
-        for column, what in (("rwnd_limited_us", "receive window"), ("sndbuf_limited_us", "send buffer")):
-            if row["busy_us"] and row[column] / row["busy_us"] > WINDOW_LIMITED_SHARE:
-                share = row[column] / row["busy_us"]
-                yield Reason(
-                    "window-limited", "warning", f"flow {flow}: the {what} limited it for {share:.1%} of its time"
-                )
+def _limits(e: Evidence) -> Iterator[Reason]:
+    for rule, severity, message in limits.judge(e.facts, e.records):
+        yield Reason(rule, severity, message)
 
 
 def _kernel(e: Evidence) -> Iterator[Reason]:
@@ -290,7 +279,7 @@ RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _loss,
     _rate,
     _buffer,
-    _window_limited,
+    _limits,
     _kernel,
     _realtime,
     _campaign_clocks,

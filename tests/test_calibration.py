@@ -26,6 +26,7 @@ from testbed.virtual.host import VirtualHost
 from testbed.virtual.launch import GuestKernel
 from tests import lab
 from topologies import registry
+from topologies.link_texts import direction
 from topologies.model import Buffer, Direction, Link, Network, Node
 from topologies.tc import own_modules
 
@@ -46,9 +47,19 @@ def off(rows: list[Row]) -> set[tuple[str, str]]:
     return {(row.link, row.quantity) for row in rows if row.verdict == OFF}
 
 
-@pytest.mark.parametrize("name", registry.names())
-def test_every_shipped_topology_is_as_its_parameters_say(kernel: GuestKernel, name: str) -> None:
-    network = registry.build(name, PARAMETERS.get(name, {}))
+VARIANTS = [
+    *((name, PARAMETERS.get(name, {})) for name in registry.names()),
+    ("satellite", {"orbit": "leo"}),
+    ("satellite", {"returns": "terrestrial"}),
+    ("wan", {"path": "nctu-ca"}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), VARIANTS)
+def test_every_shipped_topology_is_as_its_parameters_say(
+    kernel: GuestKernel, name: str, parameters: dict[str, Any]
+) -> None:
+    network = registry.build(name, parameters)
     if len(network.links) > SMALL_ENOUGH:
         pytest.skip(f"{len(network.links)} links; PARAMETERS has no smaller form of {name}")
     plan = plan_of(network)
@@ -113,6 +124,39 @@ def test_what_differs_from_the_file_is_off(
     found = off(judge(changed(number, **changes), shapes))
     assert quantity in {what for _, what in found}
     assert {what for _, what in found} <= {quantity, "wire holds"}
+
+
+OF_ALL_KINDS = (
+    {"rate": "2mbit", "delay": "100ms", "buffer": "200p", "loss": "2%"},
+    {"rate": "2mbit", "delay": "1ms", "buffer": "30KB", "loss": "20%"},
+    {"rate": "500kbit", "delay": "9ms", "buffer": "60p", "loss": "gilbert-elliott p=5% r=30%"},
+    {"rate": "steps 0s=10mbit 5s=2mbit repeat=9s", "delay": "5ms", "buffer": "40p"},
+    {"rate": "synthetic mean=12mbit length=3s", "delay": "5ms", "buffer": "40p"},
+    {"rate": "10mbit", "delay": "30ms jitter=3ms order=any", "buffer": "40p"},
+    {"rate": "10mbit", "delay": "steps 0s=5ms 5s=9ms", "buffer": "40p", "loss": "bit-errors 1e-6"},
+    {"rate": "10mbit", "delay": "5ms", "buffer": "40p", "queue": "red min=5p max=15p adaptive ecn"},
+    {"rate": "10mbit", "delay": "5ms", "buffer": "40p", "queue": "fq_codel"},
+    {"rate": "10mbit", "delay": "7785.626us", "buffer": "40p"},
+)  # fmt: skip
+
+
+def test_links_of_all_kinds_are_as_their_words_say(kernel: GuestKernel) -> None:
+    """Slow links that lose packets, those that warp_rate paces, and managed queues: none is taken for wrongly built."""
+    leaves = [f"n{number}" for number in range(len(OF_ALL_KINDS))]
+    links = (
+        Link("hub", leaf, direction(words), direction(words)) for leaf, words in zip(leaves, OF_ALL_KINDS, strict=True)
+    )
+    plan = plan_of(Network((Node("hub", "router"), *map(Node, leaves)), tuple(links)))
+    rows = judge(plan, measure(VirtualHost(kernel), plan))
+    assert [row for row in rows if row.verdict == OFF] == []
+    rates = [row.measured for row in rows if row.quantity == "rate" and row.verdict == OK]
+    assert rates == [pytest.approx(bps, rel=1e-4) for bps in (2e6, 2e6, 2e6, 2e6, 5e5, 5e5, 1e7, 1e7, 1e7, 1e7)]
+    # parts of a microsecond add up over the hops of a large network
+    assert rows[-1].link == f"{leaves[-1]}→hub"
+    fine = [row.measured for row in rows if row.quantity == "RTT" and leaves[-1] in row.link]
+    assert fine == [pytest.approx(2 * (7_785_626 + 78_400), abs=1000)] * 2
+    held = [row for row in rows if row.quantity == "held by sender"]
+    assert len(held) == 2 * len(OF_ALL_KINDS)
 
 
 SABOTAGE = {

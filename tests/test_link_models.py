@@ -44,6 +44,8 @@ RANDOM = {
     "jitter of a rate": Traffic({"rate": "10mbit", "delay": "100ms jitter=5ms order=any", "buffer": "9p"}, MANY, MS),
     "red": Traffic({**OVERLOADED, "queue": "red min=10p max=50p p=10% packet=1000B"}, MANY, 768_000, (1000,)),
     "red adaptive": Traffic({**OVERLOADED, "queue": "red min=10p max=50p p=2% packet=1000B adaptive"}, MANY, 696_000, (1000,)),
+    "codel": Traffic({**OVERLOADED, "buffer": "9000p", "queue": "codel target=5ms interval=100ms"}, MANY // 2, 640_000, (1000,)),
+    "pie": Traffic({**OVERLOADED, "queue": "pie target=20ms"}, MANY, 727_000, (1000,)),
     "both": Traffic({"delay": "steps 0s=30ms 10s=50ms jitter=2ms", "loss": "gilbert-elliott p=2% r=25%"}, MANY, MS),
 }  # fmt: skip
 
@@ -167,6 +169,29 @@ def test_adaptive_red_moves_its_probability(arrivals: dict[str, Any]) -> None:
     """Floyd et al. 2001: max_p is moved until the average lies between 0.4 and 0.6 of the way from min to max. Here 13 % must
     be dropped; the 2 % that the file begins with drops 4 % at most and would keep the average at max, 50 packets."""
     assert 26 <= _waiting(arrivals["red adaptive"]) <= 34
+
+
+def test_codel_drops_ever_faster_while_the_queue_stands(arrivals: dict[str, Any]) -> None:
+    """RFC 8289 s5.4: from the first drop on, the n-th gap is interval / sqrt(n). The kernel makes one step of Newton's method
+    towards 1 / sqrt(n) for each drop, which errs at first: its second gap is 50 instead of 71 ms. A drop happens when a frame
+    leaves, which the next frame that arrives tells; frames leave every 800 µs."""
+    found = arrivals["codel"]
+    dropped = np.flatnonzero(lost(found, MANY // 2))[:400]
+    following = np.searchsorted(found["number"], dropped)
+    when_ms = (found["arrived"][following] - found["arrived"][following[0]]) / MS
+    roots = [1.0]
+    for n in range(2, len(dropped)):
+        roots.append(roots[-1] * (3 - n * roots[-1] ** 2) / 2)
+    assert roots[-1] == pytest.approx(1 / math.sqrt(len(roots)), rel=0.01)
+    expected_ms = np.concatenate(([0], 100 * np.cumsum(roots)))
+    assert np.abs(when_ms - expected_ms).max() < 2 * 0.8 + 0.002 * expected_ms[-1]
+
+
+def test_pie_holds_its_target(arrivals: dict[str, Any]) -> None:
+    """RFC 8033 s4.2: the controller integrates what the delay is off by, so that it settles at the target, 20 ms."""
+    found = arrivals["pie"]
+    assert _waiting(found) * 0.8 == pytest.approx(20, rel=0.15)
+    assert lost(found, MANY)[MANY // 2 :].mean() == pytest.approx(1 - 727 / 800, rel=0.05)
 
 
 EXACT = {

@@ -130,15 +130,21 @@ class Direction:
     @property
     def needs_netem(self) -> bool:
         """Whether the wire has anything that netem does, apart from the rate."""
-        delay = self.delay_ns > 0 and self.varying_delay is None
+        delay = self.delay_ns > 0 and self.varying_delay is None and not self.fine_delay
         return bool(
             delay or self.loss or self.burst_loss or self.jitter or self.reorder or self.duplicate or self.corrupt
         )
 
     @property
+    def fine_delay(self) -> bool:
+        """Whether a constant delay has parts of a microsecond, which tc does not tell netem."""
+        constant = self.varying_delay is None and self.jitter is None and not self.reorder
+        return constant and self.delay_ns > 1000 and self.delay_ns % 1000 != 0
+
+    @property
     def needs_own_wire(self) -> bool:
         """Whether the wire has what netem does not know."""
-        return bool(self.bit_errors or self.varying_loss or self.varying_delay)
+        return bool(self.bit_errors or self.varying_loss or self.varying_delay or self.fine_delay)
 
     @property
     def has_wire(self) -> bool:

@@ -45,7 +45,7 @@ def wire(source: str, target: str, direction: Direction) -> Place:
     parent = "root"
     if direction.needs_own_wire:
         limit = netem_limit(direction)
-        delay = _without_jitter(direction)
+        delay = Steps((0,), (direction.delay_ns,)) if direction.fine_delay else _without_jitter(direction)
         own.append(wire_qdisc(target, limit, delay, direction.varying_loss, direction.bit_errors))
         parent = "parent 1:1 handle 10:"
     netem = netem_words(direction)
@@ -67,7 +67,7 @@ def _without_jitter(direction: Direction) -> Steps | None:
 def netem_words(direction: Direction) -> str:
     """The direction's constant delay, jitter, loss and rate as netem has them; empty where there is nothing of it."""
     words = []
-    delay_ns = direction.delay_ns if direction.varying_delay is None else 0
+    delay_ns = direction.delay_ns if direction.varying_delay is None and not direction.fine_delay else 0
     jitter = direction.jitter
     if jitter is not None and direction.varying_delay is not None:
         delay_ns = -jitter.reach_ns[0]
@@ -141,7 +141,10 @@ def own_work(module: str, direction: Direction) -> str:
     """What a direction needs one of the project's modules for; empty where it does not."""
     if module not in own_modules([direction]):
         return ""
-    words = {"warp_wire": "changing delay or loss, or bit errors", "warp_red": "queue red_packets"}
+    words = {
+        "warp_wire": "changing delay or loss, parts of a microsecond of delay, or bit errors",
+        "warp_red": "queue red_packets",
+    }
     return words.get(module) or own_pacing(direction)
 
 

@@ -64,7 +64,7 @@ def network(parameters: Parameters) -> Network:
     links: list[Link] = []
 
     def add(a: str, b: str, longest_ns: float, area: str) -> None:
-        one: Direction = replace(link, delay_ns=draw.randint(int(longest_ns) // 10, int(longest_ns)))
+        one: Direction = replace(link, delay_ns=1000 * draw.randint(int(longest_ns) // 10_000, int(longest_ns) // 1000))
         links.append(Link(a, b, one, one, area))
 
     transit = [f"t{i}" for i in range(1, p.nodes // FAMILY + 1)]

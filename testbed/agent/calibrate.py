@@ -43,7 +43,7 @@ def calibrate(network: BuiltNetwork, plan: Plan, mode: str) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     left_out = len(wanted) - MOST_LINKS[mode]
     for number in list(wanted)[: MOST_LINKS[mode]]:
-        rows += [_direction(ends, plan, mode) for ends in _ends(network, plan, number)]
+        rows += [measure_direction(ends, plan, mode) for ends in _ends(network, plan, number)]
     return {
         "mode": mode, "realtime": plan.realtime, "directions": rows, "left_out": max(0, left_out),
         "timer_late_ns": timer_lateness_ns(),
@@ -99,7 +99,7 @@ def _places(plan: Plan, number: int) -> tuple[int, int]:
     return tuple(sum((o.a == n) + (o.b == n) for o in before) for n in (link.a, link.b))  # type: ignore[return-value]
 
 
-def _direction(ends: Ends, plan: Plan, mode: str) -> dict[str, Any]:
+def measure_direction(ends: Ends, plan: Plan, mode: str) -> dict[str, Any]:
     row: dict[str, Any] = {"from": ends.a, "to": ends.b, "interface": ends.a_interface, "not": {}}
     row["offloads_on"] = _offloads(ends)
     hop = Hop(ends, plan.realtime)
@@ -206,13 +206,14 @@ def _burst(hop: Hop, row: dict[str, Any], capacity: int) -> None:
     """In virtual time: packets without any time between them. Those that the bucket lets through and those that the buffer
     holds are the ones that arrive, one after the other at the rate."""
     count = capacity + EXTRA_PACKETS if "buffer" not in row["not"] else capacity
-    first = hop.send(count)
-    packets, size, _ = hop.held()
+    before = hop.held()[2]
+    hop.send(count)
+    packets, size, drops = hop.held()
     arrived = _settle(hop, count, FULL_FRAME_BYTES)
     numbers = sorted(arrived)
     if "buffer" not in row["not"]:
         row["buffer_packets"], row["buffer_bytes"] = packets, size
-    row["burst_packets"] = (numbers[-1] - first + 1 if numbers else 0) - packets
+    row["burst_packets"] = count - (drops - before) - packets
     timed = _after_first_loss(numbers)
     if len(timed) > 1:
         time_ns = arrived[timed[-1]] - arrived[timed[0]]
@@ -291,10 +292,7 @@ def _in_flight(hop: Hop, row: dict[str, Any], mode: str) -> None:
     if count > MOST_PACKETS[mode]:
         row["not"]["in_flight"] = f"{count} packets are too many before a run; ./warpbed calibrate sends them"
         return
-    _pause(direction)
-    hop.train(count, FULL_FRAME_BYTES, _chunk(direction, FULL_FRAME_BYTES))
-    arrived = _settle(hop, count, FULL_FRAME_BYTES)
-    row["in_flight_sent"], row["in_flight_received"] = count, len(arrived)
+    row["in_flight_sent"], row["in_flight_received"] = _through(hop, count, FULL_FRAME_BYTES)
 
 
 def _loss(hop: Hop, row: dict[str, Any], mode: str) -> None:
@@ -303,8 +301,15 @@ def _loss(hop: Hop, row: dict[str, Any], mode: str) -> None:
     share = direction.mean_loss(SMALL_FRAME_BYTES)
     if not share or direction.varying_loss is not None:
         return
-    count = LOSS_PACKETS[mode]
-    _pause(direction)
-    hop.train(count, SMALL_FRAME_BYTES, _chunk(direction, SMALL_FRAME_BYTES))
-    arrived = _settle(hop, count, SMALL_FRAME_BYTES)
-    row["loss_sent"], row["loss_received"], row["loss_frame_bytes"] = count, len(arrived), SMALL_FRAME_BYTES
+    row["loss_sent"], row["loss_received"] = _through(hop, LOSS_PACKETS[mode], SMALL_FRAME_BYTES)
+    row["loss_frame_bytes"] = SMALL_FRAME_BYTES
+
+
+def _through(hop: Hop, count: int, frame_bytes: int) -> tuple[int, int]:
+    """Send packets at the link's rate: how many got as far as the wire, and how many arrived. A host in real time that is late
+    sends two portions at once, of which the queue in front of the wire drops some: the wire has no part in that."""
+    _pause(hop.ends.direction)
+    drops = hop.held()[2]
+    hop.train(count, frame_bytes, _chunk(hop.ends.direction, frame_bytes))
+    arrived = _settle(hop, count, frame_bytes)
+    return count - (hop.held()[2] - drops), len(arrived)

@@ -61,6 +61,7 @@ def _run(folder: Path, tracing: Path, own_network: bool) -> int:
         _mount("tracefs", "/sys/kernel/tracing", "tracefs")
     from mininet.net import Mininet
 
+    from testbed.agent import tcp_memory
     from testbed.agent.machine import MachineNetwork
     from testbed.agent.main import Setting, execute
     from testbed.agent.pace import Together
@@ -71,6 +72,8 @@ def _run(folder: Path, tracing: Path, own_network: bool) -> int:
     pace.listen()
     setting = Setting(tracing)
     try:
+        if not own_network:  # the machine is the run's own
+            tcp_memory.unlimited()
         plan = from_json((folder / "plan.json").read_text())
         if (file := folder / CABLING).exists():
             cabling = cabling_from_json(file.read_text())

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from testbed.agent import environment, queues, sockets
+from testbed.agent import environment, queues, sockets, tcp_memory
 from testbed.agent.calibrate import calibrate, crossed
 from testbed.agent.capture import TcpdumpCapture
 from testbed.agent.errors import RunError
@@ -41,6 +41,8 @@ FLUSH_S = 2.0
 end."""
 IDLE_ECHOES = 20
 """In real time the shortest of so many echoes is the path's; the others met the host at something else."""
+NEVER_NS = 1 << 62
+"""A time of CLOCK_MONOTONIC that does not come."""
 SETTLE_S = 1.0
 """Between the last preparation and the start of the run."""
 
@@ -82,6 +84,7 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
     _set_cca_params(plan)
     _check_algorithms(plan)
     network = setting.build(plan)
+    network.start_schedules(NEVER_NS)  # until the run starts, what changes with time has its first value
     report("built")
     setting.pace.gate("built")
     facts["environment"] = _environment(plan, network)
@@ -106,6 +109,8 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         facts["capture_drops"], facts["tcp_probe_lost"] = run.finish()
         facts["captures_cut"] = run.full_captures
         facts["ended_s"] = time.monotonic() - start_s
+        ends = dict.fromkeys(end for flow in plan.flows for end in (flow.source, flow.destination) if network.owns(end))
+        facts["tcp_shortages"] = tcp_memory.shortages({name: network.pid(name) for name in ends})
         facts["module_params_at_end"] = environment.kernel()["module_params"]
         setting.pace.gate("ended")
         facts["queue_statistics"] = {name: environment.queue_statistics(pid) for name, pid in network.pids().items()}

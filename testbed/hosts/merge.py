@@ -158,6 +158,9 @@ def _joined(parts: Sequence[Part], facts: Mapping[str, Mapping[str, Any]]) -> di
         "environment": {**first["environment"], "nodes": nodes},
         "idle_rtt": {pair: ns for one in facts.values() for pair, ns in one["idle_rtt"].items()},
         "capture_drops": {name: count for one in facts.values() for name, count in one["capture_drops"].items()},
+        "tcp_shortages": {
+            name: counts for one in facts.values() for name, counts in one.get("tcp_shortages", {}).items()
+        },
         "tcp_probe_lost": sum(one["tcp_probe_lost"] for one in facts.values()),
         "queue_statistics": {**statistics, "wires": wires} if wires else statistics,
         "realtime": {name: one["realtime"] for name, one in facts.items()},

@@ -65,9 +65,11 @@ def main() -> None:
     os.chdir("/tmp")
     os.environ.clear()
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
+    from testbed.agent import tcp_memory
     from testbed.agent.main import execute
     from testbed.agent.plan import from_json
 
+    tcp_memory.unlimited()
     plan = from_json(Path(OUT, "plan.json").read_text())
     execute(plan, Path(OUT), say)
     say("done")
