@@ -22,7 +22,7 @@ use crate::tables::Files;
 /// The latest time that is taken as it is (2^62 ns, the year 2116), so that differences cannot overflow.
 pub const MAX_TIME_NS: i64 = 1 << 62;
 /// Chunks decoded ahead of the analysis, per thread.
-const AHEAD: usize = 2;
+const AHEAD: usize = 8;
 
 #[derive(Clone, Debug)]
 pub struct Options {
