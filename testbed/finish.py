@@ -30,7 +30,13 @@ def finish(folder: Path) -> None:
 
     The new records replace the old ones only when all of them are there. Raises CollectError, AnalysisError, UsageError.
     """
-    document, plan = read_run(folder / "run.json"), from_json((folder / "raw/plan.json").read_text())
+    document = read_run(folder / "run.json")
+    try:
+        plan = from_json((folder / "raw/plan.json").read_text())
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{folder / 'raw/plan.json'}: {error!r}; without a plan that this Warpbed reads the run cannot be collected again"
+        ) from error
     try:
         facts = json.loads((folder / "raw/guest.json").read_text())
     except (OSError, ValueError) as error:

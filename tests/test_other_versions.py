@@ -23,6 +23,11 @@ def older(small: Path, tmp_path: Path) -> Path:
         if file.stem == "tcp_info":
             table = table.drop_columns(["ca_phase"])
         pq.write_table(table.replace_schema_metadata({"warpbed.schema": "1"}), file)
+    for file in results.glob("*/*/raw/plan.json"):
+        plan = json.loads(file.read_text())
+        for link in plan["network"]["links"]:
+            del link["area"]  # plans had no areas then
+        file.write_text(json.dumps(plan))
     return results / small.name
 
 
@@ -65,3 +70,10 @@ def test_a_result_of_another_format_says_what_to_do(older: Path, version: object
         assert f"{run}: result format {version!r}, this Warpbed reads 1: " in words
         assert remedy in words
     assert run.read_bytes() == before
+
+
+def test_a_plan_that_cannot_be_read_is_told(older: Path) -> None:
+    (run,) = older.glob("*/run.json")
+    (run.parent / "raw/plan.json").write_text('{"format": 1}')
+    words = lab.warpbed("collect", older, code=2)
+    assert f"{run.parent / 'raw/plan.json'}: KeyError('network'); without a plan" in words

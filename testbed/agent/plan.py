@@ -137,7 +137,7 @@ class Plan:
 
 
 def from_json(text: str) -> Plan:
-    """The plan that `Plan.to_json` wrote.
+    """The plan that `Plan.to_json` wrote, also an older one: what it does not have is as the classes' defaults say.
 
     Raises ValueError for a plan of another format version.
     """
@@ -157,7 +157,13 @@ def from_json(text: str) -> Plan:
 
 def _network(data: Mapping[str, Any]) -> Network:
     links = tuple(
-        Link(link["a"], link["b"], direction_from(link["forward"]), direction_from(link["backward"]), link["area"])
+        Link(
+            link["a"],
+            link["b"],
+            direction_from(link["forward"]),
+            direction_from(link["backward"]),
+            link.get("area", ""),
+        )
         for link in data["links"]
     )
     bottleneck = None if data["bottleneck"] is None else Bottleneck(**data["bottleneck"])
