@@ -173,6 +173,21 @@ def test_addresses_differ_and_routes_lead_everywhere(network: Network) -> None:
                 assert steps <= len(plans)
 
 
+@given(networks())
+def test_paths_are_the_ways_that_routes_lead(network: Network) -> None:
+    """What idle RTT, buffers and calibration count on: where a node has several links, its address is that of the first."""
+    plans = address_plan(network)
+    owner = {i.address: i.node for plan in plans.values() for i in plan.interfaces}
+    for start in plans:
+        for target in plans:
+            here, ways = start, []
+            while here != target:
+                following = owner[_next(plans[here], plans[target].address)]
+                ways.append((here, following))
+                here = following
+            assert [(a, b) for a, b, _ in path(network, start, target)] == ways
+
+
 def _next(plan: NodePlan, address: str) -> str:
     """The next hop of an address: the longest matching prefix."""
     goal = ipaddress.IPv4Address(address)

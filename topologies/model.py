@@ -419,14 +419,23 @@ def _first_hops(network: Network, start: str) -> dict[str, str]:
 
 
 def path(network: Network, source: str, destination: str) -> list[tuple[str, str, Direction]]:
-    """The directions that a packet crosses, as (from, to, direction), along the routes of `address_plan`."""
+    """The directions that a packet crosses, as (from, to, direction), along the routes of `address_plan`.
+
+    Routes lead to the nearer end of the link that the destination's address belongs to, from where it is one hop more.
+    """
     plans = address_plan(network)
+    first = plans[destination].interfaces[0]
     hops, here = [], source
     while here != destination:
-        nxt = network.first_hops(here)[destination]
-        interface = next(i for i in plans[here].interfaces if i.peer == nxt)
-        hops.append((here, nxt, interface.egress))
-        here = nxt
+        own = plans[here].interfaces
+        if here == first.peer:
+            interface = next(i for i in own if i.name == first.peer_interface)
+        else:
+            ways = network.first_hops(here)
+            nearer = next(name for name in ways if name in (destination, first.peer))
+            interface = next(i for i in own if i.peer == ways[nearer])
+        hops.append((here, interface.peer, interface.egress))
+        here = interface.peer
     return hops
 
 
