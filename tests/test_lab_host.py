@@ -276,4 +276,4 @@ def test_a_password_from_the_vault_reaches_sudo_and_nothing_else(hosts: SshHosts
 
 
 def test_modules_and_kernel_packages_on_lab_machines() -> None:
-    pytest.skip("these hosts share this machine's kernel: DKMS and booting another kernel need machines of their own")
+    pytest.skip("these hosts share this machine's kernel; tests/test_lab_kernel.py boots a machine of its own")

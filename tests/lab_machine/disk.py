@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make the disk of the test's lab machine: Debian's packages of this machine's release, among them a kernel and GRUB.
+
+    python -m tests.lab_machine.disk [--where]      make it (or only say where it would be); prints JSON
+
+It appears in the cache by rename, `vm/lab-<key>/`: boot.img (the boot loader's first part), disk.img (a file system without a
+partition table, which our kernel does not read), known_hosts, id_ed25519.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from kernels.cache import aside, cache_root, digest, sha256_of
+from kernels.errors import KernelError
+from kernels.steps import Steps, end_with_caller
+from testbed.hosts.vm import image
+
+RECIPE = 1
+ALIAS = "warpbed-lab"
+HERE = Path(__file__).parent
+PACKAGES = (
+    "busybox", "dkms", "e2fsprogs", "gcc", "grub-pc", "initramfs-tools", "iproute2", "kmod", "libc6-dev", "linux-headers-cloud-amd64",
+    "linux-image-cloud-amd64", "make", "openssh-server",
+    "procps", "python3", "python3-apt", "util-linux",
+)  # fmt: skip
+DISK_BYTES, BOOT_BYTES = 2600 << 20, 1 << 20
+CORE_MODULES = (
+    "biosdisk", "part_msdos", "ext2", "normal", "linux", "loadenv", "search", "search_fs_uuid", "test", "echo", "configfile",
+    "gzio", "minicmd", "all_video", "serial",
+)  # fmt: skip
+INITTAB = """\
+::sysinit:/etc/lab/boot
+::respawn:/usr/sbin/sshd -D -e
+::shutdown:/bin/sync
+"""
+SHUTDOWN = "#!/bin/sh\n# `shutdown -r`, which busybox has under another name\nexec busybox reboot\n"
+DEFAULTS = 'GRUB_TIMEOUT=0\nGRUB_CMDLINE_LINUX_DEFAULT=""\nGRUB_CMDLINE_LINUX="console=ttyS0 loglevel=4"\n'
+FIRST_MENU = """\
+linux /vmlinuz root=/dev/vda ro console=ttyS0 loglevel=4
+initrd /initrd.img
+boot
+"""
+"""Only for the first boot: the machine makes its own menu (update-grub) as every Debian does."""
+
+
+def where() -> Path:
+    files = {path.name: sha256_of(path) for path in (HERE / "boot", HERE / "disk.py", image.FILES / "sshd_config")}
+    return cache_root() / "vm" / f"lab-{digest([RECIPE, image.release(), files])[:20]}"
+
+
+def build() -> tuple[Path, bool]:
+    """The disk's folder, and whether it had to be made."""
+    final, changed = where(), False
+    log = cache_root() / "vm/.logs" / f"{final.name}.log"
+    with aside(final, marker="disk.img") as place:
+        if place:
+            work, lock = place
+            work.chmod(0o700)
+            _build(work, Steps(log, lock))
+            changed = True
+    log.unlink(missing_ok=True)
+    return final, changed
+
+
+def _build(work: Path, steps: Steps) -> None:
+    for name, words in (("host", ALIAS), ("id_ed25519", "warpbed")):
+        steps.run(
+            "making a key", "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", words, "-f", work / name, cwd=work
+        )
+    (work / "known_hosts").write_text(f"{ALIAS} {(work / 'host.pub').read_text()}")
+    (work / "sources").write_text(image.sources())
+    root = work / "root"
+    steps.run(
+        "making the lab machine's files", *image.in_own_mounts(), "mmdebstrap", "--variant=apt", f"--include={','.join(PACKAGES)}",
+        "--aptopt=APT::Install-Recommends false", "--aptopt=Acquire::Languages none",
+        *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "locale")),
+        "--format=directory", image.release(), root, work / "sources", cwd=work, env={"TMPDIR": str(work)},
+    )  # fmt: skip
+    _lay_out(work, root)
+    core = "/tmp/core.img"
+    steps.run(
+        "making the boot loader", "chroot", root, "grub-mkimage", "-O", "i386-pc", "-p", "(hd1)/boot/grub", "-o", core,
+        *CORE_MODULES, cwd=work,
+    )  # fmt: skip
+    # the boot sector loads what follows it; the disk beside it has the rest
+    loader = (root / "usr/lib/grub/i386-pc/boot.img").read_bytes() + (root / core.lstrip("/")).read_bytes()
+    (work / "boot.img").write_bytes(loader.ljust(BOOT_BYTES, b"\0"))
+    (root / core.lstrip("/")).unlink()
+    for path in (*(root / "var/cache/apt/archives").glob("*.deb"), *(root / "var/lib/apt/lists").glob("*_*")):
+        path.unlink()
+    disk = work / "disk.aside"
+    with open(disk, "wb") as out:
+        out.truncate(DISK_BYTES)
+    steps.run("making the disk", "mke2fs", "-q", "-F", "-t", "ext4", "-d", root, disk, cwd=work)
+    shutil.rmtree(root)
+    for name in ("host", "host.pub", "id_ed25519.pub", "sources"):
+        (work / name).unlink()
+    disk.chmod(0o600)
+    disk.rename(work / "disk.img")
+
+
+def _lay_out(work: Path, root: Path) -> None:
+    files = {
+        "etc/inittab": (INITTAB, 0o644), "sbin/shutdown": (SHUTDOWN, 0o755), "etc/default/grub": (DEFAULTS, 0o644),
+        "boot/grub/grub.cfg": (FIRST_MENU, 0o644), "etc/lab/boot": ((HERE / "boot").read_text(), 0o755),
+        "etc/ssh/sshd_config": ((image.FILES / "sshd_config").read_text(), 0o644),
+        "etc/warpbed/authorized_keys": ((work / "id_ed25519.pub").read_text(), 0o600),
+        "etc/ssh/ssh_host_ed25519_key": ((work / "host").read_text(), 0o600), "etc/fstab": ("/dev/vda / ext4 rw 0 0\n", 0o644),
+    }  # fmt: skip
+    for name, (text, mode) in files.items():
+        target = root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        target.write_text(text)
+        target.chmod(mode)
+    (root / "sbin/init").unlink(missing_ok=True)
+    (root / "sbin/init").symlink_to("/bin/busybox")
+    shutil.copytree(root / "usr/lib/grub/i386-pc", root / "boot/grub/i386-pc", dirs_exist_ok=True)
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        if arguments == ["--where"]:
+            print(
+                json.dumps(
+                    {"path": str(where()), "exists": (where() / "disk.img").is_file(), "root": os.geteuid() == 0}
+                )
+            )
+            return 0
+        end_with_caller()
+        path, changed = build()
+    except (KernelError, OSError, subprocess.CalledProcessError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(json.dumps({"changed": changed, "path": str(path)}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start the test's lab machine and reach it; what it writes to its disk is gone with it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.cache import ROOT
+from testbed.hosts.remote import Remote, RemoteError
+from testbed.virtual.cage import die_with_parent
+from tests.lab_machine import disk
+
+MEMORY_MIB = 1024
+UP_S = 400.0
+"""An emulated CPU boots a Debian in about half a minute where nothing else runs."""
+BOOTED = "LAB MACHINE booted "
+
+
+@dataclass(frozen=True)
+class LabMachine:
+    """A running machine. `folder` is where its keys are, `console` the file with what it says."""
+
+    remote: Remote
+    folder: Path
+    console: Path
+    process: subprocess.Popen[bytes]
+
+    def boots(self) -> list[str]:
+        """The kernels that have come up so far, in order."""
+        lines = self.console.read_text(errors="replace").splitlines()
+        return [line.partition(BOOTED)[2].strip() for line in lines if BOOTED in line]
+
+    def run(self, *words: str) -> str:
+        return self.remote.run(*words).decode()
+
+    def inventory(self, folder: Path, **more: Any) -> Path:
+        entry = {
+            "ansible_host": self.remote.address, "ansible_port": self.remote.port, "ansible_user": "root",
+            "ansible_ssh_private_key_file": str(self.remote.identity), "ansible_python_interpreter": "/usr/bin/python3",
+            "ansible_ssh_common_args": f"-o UserKnownHostsFile={self.remote.known_hosts} -o HostKeyAlias={self.remote.alias}",
+            "lab_become": False, "lab_node": "s1", "lab_nics": {}, "lab_known_hosts": str(self.remote.known_hosts), **more,
+        }  # fmt: skip
+        file = folder / "hosts.yml"
+        file.write_text(json.dumps({"all": {"children": {"lab": {"hosts": {"machine": entry}}}}}))
+        return file
+
+
+def where() -> Path:
+    """The folder of the disk; raises FileNotFoundError with what to do where there is none."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "tests.lab_machine.disk", "--where"], cwd=ROOT, capture_output=True, text=True,
+        check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    if not told["exists"]:
+        raise FileNotFoundError(f"{told['path']} is not there; playbooks/test_environment.yml makes it (as root)")
+    return Path(told["path"])
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[LabMachine]:
+    """A machine that has booted from its disk."""
+    place, console = where(), folder / "console"
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    line = [
+        "qemu-system-x86_64", "-M", "pc", "-accel", "tcg", "-cpu", "max", "-m", f"{MEMORY_MIB}M", "-nodefaults",
+        "-no-user-config", "-display", "none", "-device", "VGA", "-serial", f"file:{console}",
+        "-drive", f"file={place / 'boot.img'},format=raw,if=ide,snapshot=on",
+        "-drive", f"file={place / 'disk.img'},format=raw,if=virtio,snapshot=on", "-device", "virtio-rng-pci",
+        "-netdev", f"user,id=control,restrict=on,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
+        "-device", "virtio-net-pci,netdev=control",
+    ]  # fmt: skip
+    process = subprocess.Popen(line, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent, cwd="/")
+    remote = Remote("127.0.0.1", port, "root", place / "id_ed25519", place / "known_hosts", disk.ALIAS)
+    try:
+        until = time.monotonic() + UP_S
+        while True:
+            assert process.poll() is None and time.monotonic() < until, console.read_text(errors="replace")[-2000:]
+            if console.exists() and BOOTED in console.read_text(errors="replace"):
+                with contextlib.suppress(RemoteError):
+                    remote.run("true")
+                    break
+            time.sleep(1)
+        yield LabMachine(remote, place, console, process)
+    finally:
+        process.kill()
+        process.wait()
