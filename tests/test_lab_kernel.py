@@ -81,6 +81,7 @@ def a_package_is_booted_once_proven_and_only_then_the_default(
         "lab_kernel_mode": "deb",
         "lab_kernel_build": str(builds.kernel),
         "lab_kernel_algorithms": ["medley"],
+        "lab_kernel_boot_s": BOOT_S,
     }
     words = play(machine, tmp_path, "lab_kernel", "--check", **wanted)
     assert f"would install linux-image-{release}_" in words and state(machine) == stock
