@@ -47,15 +47,9 @@ flows:
 """
 )
 REAL_TIME = {
-    "emulated-cpu",
-    "cpu-headroom",
-    "timer-late",
-    "softirq-drops",
-    "idle-rtt",
-    "calibration",
-    "clock",
+    "emulated-cpu", "cpu-headroom", "timer-late", "softirq-drops", "idle-rtt", "rate", "calibration", "clock", "clock-unsteady",
     "capture-drops",
-}
+}  # fmt: skip
 """What may be held against a run on a machine that is slow; nothing else may be said of it."""
 
 
