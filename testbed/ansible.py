@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TextIO
 
 from testbed.cache import ROOT
 
@@ -22,12 +23,18 @@ REAP = 'trap "" INT TERM HUP; cat; rm -rf -- "$1"; n=0; while [ -e "$1" ] && [ $
 _libc = ctypes.CDLL(None)
 
 
-def play(playbook: str, variables: Mapping[str, object], failed_early: int = 2, inventory: str = "virtual") -> int:
+def play(
+    playbook: str,
+    variables: Mapping[str, object],
+    failed_early: int = 2,
+    inventory: str = "virtual",
+    output: TextIO | None = None,
+) -> int:
     """Run a playbook of this checkout; returns 0, 1 or 2.
 
     Where the play got as far as to execute runs, the code is theirs (warpbed_stream leaves it in a status file). One
     that fails before has started nothing and gives `failed_early`. inventory: a folder below inventory/, or
-    an absolute path.
+    an absolute path. output: where what it says goes (standard output).
     """
     with _folder() as folder:
         status = folder / "status"
@@ -45,7 +52,7 @@ def play(playbook: str, variables: Mapping[str, object], failed_early: int = 2, 
             "--extra-vars",
             json.dumps(dict(variables)),
         ]
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, preexec_fn=_die_with_parent)
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, preexec_fn=_die_with_parent)
         try:
             code = process.wait()
         except KeyboardInterrupt:

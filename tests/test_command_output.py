@@ -7,12 +7,14 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
 from analysis.table import Style
 from testbed import cli
 from testbed.commands.output import render
+from tests import lab
 
 ROWS = [
     {"metric": "utilization", "where": {"cca": "reno"}, "outcome": "agrees", "measured": 0.87654321},
@@ -87,3 +89,39 @@ def test_a_published_table_that_cannot_be_meant_is_refused_before_anything_runs(
     file.write_text(EXPERIMENT % (claim, name))
     assert cli.main(["check", str(file)]) == 2
     assert line in capsys.readouterr().err
+
+
+def _played(*_: object, output: TextIO, **__: object) -> int:
+    print("TASK", file=output)
+    return 0
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_execute_and_run_give_their_runs_to_programs_and_say_the_rest_aside(
+    small: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = lab.write(tmp_path, lab.SMALL)
+    monkeypatch.setattr(
+        "signal.signal", lambda *_: None
+    )  # handlers of the command, which here is no process of its own
+    for command in ("execute", "run"):
+        # what is there already needs no guest, and the play has its own tests
+        monkeypatch.setattr("testbed.ansible.play", _played)
+        assert cli.main([command, str(file), "--results", str(small.parent), "--format", kind]) == 0
+        answer = capsys.readouterr()
+        rows = json.loads(answer.out) if kind == "json" else list(csv.DictReader(io.StringIO(answer.out)))
+        assert [row["run"] for row in rows] == [path.parent.name for path in small.glob("*/run.json")]
+        assert ("nothing to do" if command == "execute" else "TASK") in answer.err
+
+
+def test_counts_of_a_capture_are_also_json_and_csv(
+    small: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    capture = str(min(small.glob("*/**/*.pcap*")))
+    assert cli.main(["collect", capture, "--out", str(tmp_path / "a"), "--format", "json"]) == 0
+    counts = json.loads(capfd.readouterr().out)
+    assert counts["packets"] > 0
+    assert counts["out"] == str(tmp_path / "a")
+    assert cli.main(["collect", capture, "--out", str(tmp_path / "b"), "--format", "csv"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capfd.readouterr().out))
+    assert int(row["packets"]) == counts["packets"]

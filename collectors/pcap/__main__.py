@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--interval", type=float, default=0.1, metavar="S", help="width of an interval (default 0.1 s)")
     parser.add_argument("--threads", type=int, default=None, metavar="N", help="default: 2, where there are 2 CPUs")
     parser.add_argument("--live", action="store_true", help="follow a capture that is still being written to a pipe")
+    parser.add_argument("--format", choices=["table", "json", "csv"], default="table", help="how to print the counts")
     given = parser.parse_args(arguments)
     if not given.interval > 0:
         parser.error(f"--interval is {given.interval}, must be above 0")
@@ -28,10 +31,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CaptureError as error:
         print(f"collect: {error}", file=sys.stderr)
         return 2
-    rate = done.packets_per_s / 1e6
-    print(
-        f"{done.packets} packets, {done.flows} flows, {done.seconds:.3f} s, {rate:.2f} million packets/s -> {given.out}"
-    )
+    counts = {name: getattr(done, name) for name in ("packets", "flows", "seconds", "packets_per_s", "bad_packets")}
+    if given.format == "json":
+        print(json.dumps({**counts, "out": str(given.out)}, indent=1))
+    elif given.format == "csv":
+        csv.writer(sys.stdout, lineterminator="\n").writerows([counts, counts.values()])
+    else:
+        rate = done.packets_per_s / 1e6
+        words = f"{done.packets} packets, {done.flows} flows, {done.seconds:.3f} s, {rate:.2f} million packets/s"
+        print(f"{words} -> {given.out}")
     if done.bad_packets and done.first_bad is not None:
         print(
             f"collect: {done.bad_packets} packets not understood, the first at {done.first_bad.message}",

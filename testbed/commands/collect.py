@@ -67,7 +67,7 @@ def _captures(options: argparse.Namespace, paths: list[Path], captures: list[Pat
         if getattr(options, name) is not None:
             given += [f"--{name}={getattr(options, name)}"]
     try:
-        return of_captures(given + ["--live"] * options.live)
+        return of_captures([*given, f"--format={options.format}", *["--live"] * options.live])
     except NativeError as error:
         raise UsageError(str(error)) from error
 

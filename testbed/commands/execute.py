@@ -13,10 +13,10 @@ from typing import Protocol
 
 from analysis.precision import standings
 from analysis.report import write_report
-from analysis.results import load_experiment
-from analysis.table import Style, render
+from analysis.results import Run, load_experiment
 from testbed.commands.arguments import selection
 from testbed.commands.compare import print_findings, print_published
+from testbed.commands.output import add_format, of_runs, spoken_aside
 from testbed.commands.prepared import as_written, host_of, prepared, run_ids, selected
 from testbed.errors import UsageError, WarpbedError
 from testbed.experiments import Prepared
@@ -32,10 +32,20 @@ HELP = "execute what is missing, report; install and build nothing"
 
 def arguments(command: argparse.ArgumentParser) -> None:
     selection(command)
+    add_format(command)
 
 
 def main(options: argparse.Namespace) -> int:
     """Execute what is missing in this process; a pipe as standard input is the sign to stop when it ends."""
+    with spoken_aside(options.format):
+        code, runs = _execute(options)
+    if options.format != "table":
+        print(of_runs(runs, options.format), end="")
+    return code
+
+
+def _execute(options: argparse.Namespace) -> tuple[int, list[Run]]:
+    """The exit code, and the runs that were asked for."""
     asked = prepared(options)
     host = host_of(asked, options)
     results = Results(options.results.resolve(), asked.experiment.name)
@@ -64,13 +74,14 @@ def main(options: argparse.Namespace) -> int:
         )
     if not summary.done and not summary.failed:
         print(f"nothing to do: all {len(begun)} runs are there")
-    return _conclude(results.folder, begun, asked, run_ids(asked, host, results)) or (1 if summary.failed else 0)
+    runs = load_experiment(results.folder, begun)
+    code = _conclude(results.folder, runs, asked, run_ids(asked, host, results))
+    return code or (1 if summary.failed else 0), runs
 
 
-def _conclude(folder: Path, names: list[str], asked: Prepared, all_names: list[str]) -> int:
+def _conclude(folder: Path, runs: list[Run], asked: Prepared, all_names: list[str]) -> int:
     """Print the table, the expectations and the report's path; 1 where an expectation does not hold."""
-    runs = load_experiment(folder, names)
-    print(render(runs, Style.of_terminal()), end="")
+    print(of_runs(runs, "table"), end="")
     code = print_findings(runs, asked)
     print_published(runs, asked)
     if isinstance(asked.experiment.repeats, Repeats):

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from analysis import cells
 from analysis.errors import AnalysisError
 from analysis.results import Run, load_experiment
-from analysis.table import Style, as_csv, as_json, render
 from testbed.commands.arguments import host, results
+from testbed.commands.output import of_runs
 from testbed.commands.prepared import results_of
 from testbed.errors import UsageError
 
@@ -40,13 +40,7 @@ def main(options: argparse.Namespace) -> int:
     if options.cells or options.paired:
         print(_of_cells(runs, options.paired, options.format), end="")
         return 0
-    if options.format == "json":
-        text = as_json(runs)
-    elif options.format == "csv":
-        text = as_csv(runs)
-    else:
-        text = render(runs, Style.of_terminal())
-    print(text, end="" if text.endswith("\n") else "\n")
+    print(of_runs(runs, options.format), end="")
     return 0
 
 

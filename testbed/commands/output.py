@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis.results import show
+from analysis import table
+from analysis.results import Run, show
 from analysis.table import Style, clean, cut, safe
 
 FORMATS = ("table", "json", "csv")
@@ -23,6 +26,21 @@ COLOURS = {
 
 def add_format(command: argparse.ArgumentParser) -> None:
     command.add_argument("--format", choices=FORMATS, default="table", help="how to print (default: table)")
+
+
+def of_runs(runs: Sequence[Run], kind: str) -> str:
+    """The runs' metrics; ends with a line break."""
+    if kind == "table":
+        return table.render(runs, Style.of_terminal())
+    text = table.as_json(runs) if kind == "json" else table.as_csv(runs)
+    return text if text.endswith("\n") else text + "\n"
+
+
+@contextlib.contextmanager
+def spoken_aside(kind: str) -> Iterator[None]:
+    """What is said on the way goes to standard error where standard output is for a program to read."""
+    with contextlib.nullcontext() if kind == "table" else contextlib.redirect_stdout(sys.stderr):
+        yield
 
 
 def render(rows: Sequence[Mapping[str, Any]], kind: str, style: Style | None = None) -> str:

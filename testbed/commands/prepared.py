@@ -53,6 +53,13 @@ def run_ids(prepared: Prepared, host: Host, results: Results) -> list[str]:
     return list(dict.fromkeys(wanted_ids(ids, prepared.experiment.repeats, results)))
 
 
+def begun_ids(prepared: Prepared, chosen: list[object], host: Host, results: Results) -> list[str]:
+    """Of the chosen runs, the ids of those that have been done or tried on a host, in the sweep's order."""
+    picked = {id(run) for run in chosen}
+    ids = [run.run_id(host.kind, host.key) for run in prepared.runs if id(run) in picked]
+    return [run_id for run_id in dict.fromkeys(ids) if results.is_begun(run_id)]
+
+
 def as_written(prepared: Prepared) -> Written:
     """The experiment file as it is now: its claims may be newer than the runs."""
     path = Path(prepared.document.file)

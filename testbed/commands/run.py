@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
+from analysis.results import load_experiment
 from testbed import ansible
 from testbed.commands.arguments import selection
-from testbed.commands.prepared import kind_of, prepared, selected
+from testbed.commands.output import add_format, of_runs
+from testbed.commands.prepared import begun_ids, host_of, kind_of, prepared, selected
 from testbed.hosts.registry import HOST_KINDS
+from testbed.results import Results
 
 NAME = "run"
 HELP = "install, build, execute what is missing, report"
@@ -16,6 +20,7 @@ HELP = "install, build, execute what is missing, report"
 
 def arguments(command: argparse.ArgumentParser) -> None:
     selection(command)
+    add_format(command)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -31,4 +36,10 @@ def main(options: argparse.Namespace) -> int:
         "experiment_seed": options.seed,
         "experiment_results": str(options.results.resolve()),
     }
-    return ansible.play("run_experiment.yml", variables, inventory=HOST_KINDS[kind].inventory)
+    told = None if options.format == "table" else sys.stderr
+    code = ansible.play("run_experiment.yml", variables, inventory=HOST_KINDS[kind].inventory, output=told)
+    if told is not None and code != 2:
+        results = Results(options.results.resolve(), asked.experiment.name)
+        names = begun_ids(asked, selected(asked, options), host_of(asked, options), results)
+        print(of_runs(load_experiment(results.folder, names), options.format), end="")
+    return code
