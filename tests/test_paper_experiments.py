@@ -39,9 +39,11 @@ SHORT = {
     "kato2012/slowcc.yml": Short(60, "tp=90,x=400ms,seed=1"),
     "kato2012/smoothness.yml": Short(8, "tp=90,seed=1"),
     "tokuda2003/fig3.yml": Short(2, "cca=ghighspeed"),
+    "tokuda2003/fig9.yml": Short(2, "cca=ghighspeed,n=1"),
+    "yu2009/fig4-36.yml": Short(30, "cca=spm"),
     "yu2009/fig2-3.yml": Short(40, "cca=miss,rate=8mbit"),
     "yu2009/packet-pairs.yml": Short(40, "cross=poisson"),
-    "yu2009/ssipp-single.yml": Short(5, "size=40KB"),
+    "yu2009/ssipp-single.yml": Short(5, "size=40KB,rate=15mbit"),
 }
 
 
