@@ -18,7 +18,7 @@ from kernels.cache import ASIDE, LOCKS, locked, remove, remove_orphans
 
 KINDS = {
     "agents": "agents",
-    "grafana": "grafana",
+    "grafana-libraries": "libraries for tests of dashboards",
     "kernels": "kernels",
     "kernels/base": "kernels without modules",
     "native": "packet collectors",
