@@ -14,6 +14,8 @@ from analysis.errors import ResultsError
 from testbed.quantities import BYTE_UNITS, RATE_UNITS, TIME_UNITS_NS
 
 FORMAT = 1
+FIGURES = "figures"
+"""Beside the runs: the report's figures as files (analysis.report)."""
 FAILED = ".failed-"  # testbed.results names the folders of failed attempts <run>.failed-<n>
 
 
@@ -145,7 +147,9 @@ def earlier_attempts(folder: Path) -> tuple[Run, ...]:
 def _load_all(folder: Path) -> list[Run]:
     if not folder.is_dir():
         raise ResultsError(f"{folder}: no such folder; run the experiment first (./warpbed run)")
-    paths = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    paths = [
+        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".") and path.name != FIGURES
+    ]
     return [load_run(path) for path in sorted(paths, key=_attempt)]
 
 

@@ -7,11 +7,13 @@ Their kernel is this machine's, so what belongs to a kernel cannot be tried on t
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -41,8 +43,10 @@ def run(*command: str | Path, check: bool = True) -> str:
 class SshHosts:
     """names[i] is reached at 10.213.N.2i+2:22 and has the test address 192.0.2.1i on `test0`."""
 
-    def __init__(self, folder: Path, names: list[str]) -> None:
+    def __init__(self, folder: Path, names: list[str], hidden: Sequence[Path] = (), environment: str = "") -> None:
+        """hidden: folders of this machine that the hosts do not see; environment: sshd's SetEnv for their sessions"""
         self.folder, self.names, self.tag = folder, names, f"wb{os.getpid() % 10000}"
+        self._hidden, self._environment = tuple(hidden), environment
         self._sshd: dict[str, subprocess.Popen[bytes]] = {}
         self._net = os.getpid() % 200 + 20
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
@@ -111,6 +115,7 @@ class SshHosts:
 
     def start(self, name: str, environment: str = "") -> None:
         """Start the host's sshd; `environment` is an sshd SetEnv of its sessions."""
+        environment = environment or self._environment
         folder = self.folder / name
         shutil.copy(f"{self.key}.pub", folder / "authorized_keys")
         (folder / "sshd_config").write_text(
@@ -122,7 +127,8 @@ class SshHosts:
         script = (
             f"mount --bind {folder}/boot_id /proc/sys/kernel/random/boot_id && mkdir -p /run/warpbed && "
             "mount -t tmpfs -o mode=0755 tmpfs /run/warpbed && "
-            f"exec /usr/sbin/sshd -D -e -f {folder}/sshd_config"
+            + "".join(f"mount -t tmpfs tmpfs {shlex.quote(str(place))} && " for place in self._hidden)
+            + f"exec /usr/sbin/sshd -D -e -f {folder}/sshd_config"
         )
         with open(folder / "sshd.log", "ab") as log:
             self._sshd[name] = subprocess.Popen(

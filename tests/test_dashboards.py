@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -40,10 +41,14 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def full(timescale: debian_server.Server, tmp_path_factory: pytest.TempPathFactory) -> store_lab.Database:
-    database = store_lab.make(timescale, "boards")
-    results = store_lab.results(tmp_path_factory.mktemp("results"), 20.0, CASES)
+    return filled(timescale, "boards", tmp_path_factory.mktemp("results"))
+
+
+def filled(server: debian_server.Server, name: str, place: Path) -> store_lab.Database:
+    """A database with something for every panel."""
+    database = store_lab.make(server, name)
     with connected("writer", database.url, autocommit=True) as connection:
-        for run in folder.find(results):
+        for run in folder.find(store_lab.results(place, 20.0, CASES)):
             ingest.ingest(connection, folder.read(run))
     return database
 

@@ -3,21 +3,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
-from testbed.cache import ROOT
-from tests import store_lab
+from testbed.cache import ROOT, cache_dir
+from tests import lab, store_lab
 from tests.make_results import Case
+from tests.sshhosts import SshHosts, needs_ssh_hosts
+from tests.test_playbooks import BIN
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 START_TIMEOUT_S = 60
@@ -31,11 +37,17 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     for program in ("dockerd", "docker", "mmdebstrap"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
-    folder = tmp_path_factory.mktemp("docker")
+    with daemon(tmp_path_factory.mktemp("docker")) as address:
+        yield address
+
+
+@contextmanager
+def daemon(folder: Path, *within: str) -> Iterator[str]:
+    """A Docker daemon; within: the command that starts it elsewhere, such as in a network namespace."""
     address = f"unix://{folder}/socket"
     with open(folder / "log", "wb") as log:
-        daemon = subprocess.Popen(
-            ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child=KILL", "dockerd",
+        process = subprocess.Popen(
+            [*within, "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child=KILL", "dockerd",
              "--data-root", str(folder / "data"), "--exec-root", str(folder / "exec"), "--pidfile", str(folder / "pid"),
              "--host", address, "--bridge", "none", "--iptables=false", "--ip6tables=false"],
             stdout=log, stderr=log,
@@ -43,14 +55,14 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         deadline = time.monotonic() + START_TIMEOUT_S
         while subprocess.run(["docker", "--host", address, "version"], capture_output=True, check=False).returncode:
-            if daemon.poll() is not None or time.monotonic() > deadline:
+            if process.poll() is not None or time.monotonic() > deadline:
                 words = (folder / "log").read_text(errors="replace").splitlines()[-3:]
                 pytest.skip("this machine cannot run a Docker daemon: " + " ".join(words))
             time.sleep(0.2)
         yield address
     finally:
-        daemon.kill()
-        daemon.wait()
+        process.kill()
+        process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -127,6 +139,68 @@ def test_up_loads_results_privately_and_down_keeps_them_until_purged(docker: str
     gone = warpbed(state, docker, "dashboards", "down", "--purge")
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert (containers(docker), volumes(docker), (state / "dashboards").exists()) == ([], set(), False)
+
+
+@needs_ssh_hosts
+def test_on_a_host_of_the_inventory_with_a_tunnel_from_here(docker: str, tmp_path: Path) -> None:
+    """A host that sees neither this checkout nor the cache: the image comes to it, results through the tunnel that the play tells."""
+    port, folder = free_port(), tmp_path / "there"
+    hosts = SshHosts(
+        tmp_path, ["h"], hidden=[ROOT, cache_dir()], environment=f"DOCKER_HOST=unix://{tmp_path}/socket HOME={folder}"
+    )
+    tunnel = None
+    try:
+        with daemon(tmp_path, "nsenter", f"--net=/run/netns/{hosts.netns('h')}") as there:
+            ssh = ["-i", str(hosts.key), "-o", f"UserKnownHostsFile={hosts.known_hosts}"]
+            entry = {"ansible_host": hosts.control("h"), "ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3",
+                     "ansible_ssh_common_args": shlex.join(ssh)}  # fmt: skip
+            (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"h": entry}}}))
+
+            def play(**variables: object) -> str:
+                given = {"dashboards_on": "h", "dashboards_grafana": False, "dashboards_local_image": "always",
+                         "dashboards_database_port": port, **variables}  # fmt: skip
+                done = subprocess.run(
+                    [BIN / "ansible-playbook", "playbooks/dashboards.yml", "-i", tmp_path / "hosts.yml", "-e", json.dumps(given)],
+                    capture_output=True, text=True, check=False, cwd=ROOT, timeout=400, stdin=subprocess.DEVNULL,
+                    env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "PYTHONPATH": str(ROOT)},
+                )  # fmt: skip
+                assert done.returncode == 0, done.stdout + done.stderr
+                return done.stdout
+
+            words = play()
+            kept = folder / ".local/state/warpbed/dashboards"
+            assert f"-L {port}:127.0.0.1:{port} h, and to load results" in words
+            assert f"scp h:{kept}/pgpass" in words
+            assert len(containers(there)) == 1
+            with pytest.raises(OSError, match="refused"):  # it listens there, and not here
+                socket.create_connection(("127.0.0.1", port), 1)
+
+            target = f"root@{hosts.control('h')}"
+            tunnel = subprocess.Popen(
+                ["ssh", *ssh, "-N", "-o", "ExitOnForwardFailure=yes", "-L", f"{port}:127.0.0.1:{port}", target]
+            )
+            passwords = tmp_path / "pgpass"
+            subprocess.run(["scp", "-q", *ssh, f"{target}:{kept}/pgpass", passwords], check=True)
+            environment = {
+                **os.environ,
+                "PGPASSFILE": str(passwords),
+                "WARPBED_DATABASE": f"postgresql://127.0.0.1:{port}/warpbed",
+            }
+            results = store_lab.results(tmp_path / "results", 5.0, (Case("reno", 50, 1), Case("cubic", 50, 1)))
+            for command, expected in (
+                (["init", "--passwords", passwords], ""), (["load", results], "stored: "), (["status"], "2 runs"),
+            ):  # fmt: skip
+                told = lab.warpbed("store", *command, environment=environment)
+                assert expected in told
+
+            play(dashboards_state="down", dashboards_purge=True)
+            assert (containers(there), volumes(there), kept.exists()) == ([], set(), False)
+            assert not list(Path(tempfile.gettempdir()).glob("warpbed-image-*"))
+    finally:
+        if tunnel is not None:
+            tunnel.kill()
+            tunnel.wait()
+        hosts.close()
 
 
 def test_a_port_in_use_is_told_before_anything_starts(docker: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_the_corpus_holds_every_container_and_conversation() -> None:
         assert (pcap_corpus.CORPUS / name).read_bytes() == data, name
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("target", fuzz.TARGETS)
 def test_a_short_run_finds_nothing(target: str, tmp_path: Path) -> None:
     outcome = fuzz.run(target, SECONDS, tmp_path)

@@ -50,6 +50,7 @@ def test_the_report_names_the_files_beside_it(results: Path) -> None:
     for file in (results / "figures").iterdir():
         assert f'href="figures/{file.name}"' in text
     assert "figures/" not in write_report(results).read_text()
+    assert "figures" not in {run.run for run in load_experiment(results)}
 
 
 def test_algorithms_that_share_a_path_get_bars_with_their_fair_share(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from analysis.report import page
 from analysis.report.static import write_figures
+from analysis.results import FIGURES
 
 HERE = Path(__file__).parent
 # In the order in which they are joined; each is one part of the page's behaviour.
@@ -77,7 +78,7 @@ def write_report(
     """
     target = output or folder / "report.html"
     view = page.view(folder, names, asked)
-    drawn = write_figures(view.data, target.parent / "figures") if figures else []
+    drawn = write_figures(view.data, target.parent / FIGURES) if figures else []
     html = _render(view, [str(file.relative_to(target.parent)) for file in drawn])
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{target.name}.{os.getpid()}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from analysis.errors import AnalysisError
 from analysis.report import write_report
+from analysis.results import FIGURES
 from testbed.commands.arguments import host, results
 from testbed.commands.output import add_format, render
 from testbed.commands.prepared import as_written, results_of
@@ -38,7 +39,7 @@ def main(options: argparse.Namespace) -> int:
         print(f"report: {file}")
     else:
         figures = (
-            [] if options.no_figures else sorted(path for path in (file.parent / "figures").glob("*") if path.is_file())
+            [] if options.no_figures else sorted(path for path in (file.parent / FIGURES).glob("*") if path.is_file())
         )
         rows = [
             {"kind": kind, "file": str(path)}

@@ -26,7 +26,9 @@ if (data.runs.length) {
   const series = itemsOf("series");
   const controls = document.getElementById("time-controls");
   const target = document.getElementById("time-figures");
-  for (const run of data.runs) if (run.problem) target.append(html("p", { class: "notice" }, `${run.run}: ${run.problem}`));
+  const told = data.runs.filter((run) => run.problem).map((run) => html("p", { class: "notice" }, `${run.run}: ${run.problem}`));
+  target.append(...told.slice(0, 2));
+  if (told.length > 2) target.append(html("details", {}, html("summary", {}, `${told.length - 2} more runs that cannot be drawn`), ...told.slice(2)));
   if (series.length) {
     const spread = itemsOf("distributions");
     const place = document.getElementById("distribution-figure");

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Grafana's own libraries make of the dashboards' panels: transformations, field overrides, units, colours.
+//
+//   node check.cjs FOLDER oldest|current < input.json > output.json
+//
+// FOLDER holds node_modules. input: a list of {title, type, transformations, fieldConfig, frames: [{refId, fields: [{name, type, values}]}]};
+// output: as many of {errors: [text], frames: [{fields: [{name, type, values, config, text}]}], unmatched: [matcher]}.
+"use strict";
+
+const path = require("node:path");
+
+globalThis.navigator ??= { language: "en-US", languages: ["en-US"] }; // a browser's; Node has it from 21 on
+
+const [folder, version] = process.argv.slice(2);
+const grafana = require(path.join(folder, "node_modules", `grafana-${version}`));
+globalThis.window ??= { __grafanaSceneContext: {} }; // dashboards of the current version are scenes, which put variables in themselves
+
+// Grafana's application fills these registries; the transformers themselves are in the library.
+const transformers = new Map(Object.values(grafana.standardTransformers).map((one) => [one.id, one])); // some stand there twice
+grafana.standardTransformersRegistry.setInit(() =>
+  [...transformers.values()].map((transformation) => ({
+    id: transformation.id,
+    name: transformation.name,
+    transformation: version === "oldest" ? transformation : async () => transformation,
+    editor: () => null,
+  })),
+);
+
+const STANDARD = ["unit", "color", "mappings", "noValue", "links", "displayName", "min", "max", "decimals", "thresholds"];
+
+/** Options of a panel kind: the standard ones, and whatever the panel's own overrides name. */
+function options(fieldConfig) {
+  const named = fieldConfig.overrides.flatMap((override) => override.properties.map((property) => property.id));
+  const custom = Object.keys(fieldConfig.defaults.custom ?? {}).map((name) => `custom.${name}`);
+  return new grafana.FieldConfigOptionsRegistry(() =>
+    [...new Set([...STANDARD, ...named, ...custom])].map((id) => {
+      const isCustom = id.startsWith("custom.");
+      return { id, path: isCustom ? id.slice("custom.".length) : id, name: id, isCustom, process: (value) => value, shouldApply: () => true };
+    }),
+  );
+}
+
+const units = new Set(grafana.getValueFormats().flatMap((group) => group.submenu.map((unit) => unit.value)));
+
+function* problems(panel) {
+  const properties = [
+    ...Object.entries(panel.fieldConfig.defaults).map(([id, value]) => ({ id, value })),
+    ...panel.fieldConfig.overrides.flatMap((override) => override.properties),
+  ];
+  for (const { id, value } of properties) {
+    if (!STANDARD.includes(id) && !id.startsWith("custom")) yield `no option ${id}`;
+    if (id === "unit" && !units.has(value)) yield `no unit ${value}`;
+    if (id === "color" && !grafana.fieldColorModeRegistry.getIfExists(value.mode)) yield `no colour mode ${value.mode}`;
+  }
+  for (const { id } of panel.transformations) {
+    if (!grafana.standardTransformersRegistry.getIfExists(id)) yield `no transformation ${id}`;
+  }
+  for (const { matcher } of panel.fieldConfig.overrides) {
+    if (!grafana.fieldMatchers.getIfExists(matcher.id)) yield `no matcher ${matcher.id}`;
+  }
+}
+
+/** The last of what an observable gives. */
+function last(observable) {
+  return new Promise((resolve, reject) => {
+    let seen;
+    observable.subscribe({ next: (value) => (seen = value), error: reject, complete: () => resolve(seen) });
+  });
+}
+
+async function check(panel) {
+  const errors = [...problems(panel)];
+  if (errors.length) return { errors, frames: [], unmatched: [] };
+  const given = panel.frames.map((frame) => grafana.toDataFrame(frame));
+  const transformed = await last(grafana.transformDataFrame(panel.transformations, given));
+  const frames = grafana.applyFieldOverrides({
+    data: transformed, fieldConfig: panel.fieldConfig, fieldConfigRegistry: options(panel.fieldConfig),
+    replaceVariables: (text) => text, theme: grafana.createTheme(), timeZone: "utc",
+  });
+  const unmatched = panel.fieldConfig.overrides.map(({ matcher }) => matcher).filter((matcher) => {
+    const matches = grafana.fieldMatchers.get(matcher.id).get(matcher.options);
+    return !frames.some((frame) => frame.fields.some((field) => matches(field, frame, frames)));
+  });
+  const shown = frames.map((frame) => ({
+    fields: frame.fields.map((field) => {
+      const values = Array.from({ length: frame.length }, (_, row) => (field.values.get ? field.values.get(row) : field.values[row]));
+      const first = values.find((value) => value !== null && value !== undefined);
+      const display = field.display(first);
+      return {
+        name: grafana.getFieldDisplayName(field, frame, frames), type: field.type, values,
+        config: { unit: field.config.unit, color: field.config.color, custom: field.config.custom, noValue: field.config.noValue },
+        text: (display.prefix ?? "") + display.text + (display.suffix ?? ""), colour: display.color,
+      };
+    }),
+  }));
+  return { errors, frames: shown, unmatched };
+}
+
+async function main() {
+  let input = "";
+  for await (const part of process.stdin) input += part;
+  const found = [];
+  for (const panel of JSON.parse(input)) {
+    try {
+      found.push(await check(panel));
+    } catch (error) {
+      found.push({ errors: [String(error.stack ?? error)], frames: [], unmatched: [] });
+    }
+  }
+  process.stdout.write(JSON.stringify(found));
+}
+
+main();
