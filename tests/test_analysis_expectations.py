@@ -62,7 +62,7 @@ def test_nulls_of_the_resolved_experiment_are_no_bounds() -> None:
 @pytest.mark.parametrize(
     ("claim", "message"),
     [
-        ({"metric": "queue_max", "max": 1}, "did you mean queue_max_packets"),
+        ({"metric": "queue_max", "max": 1}, "did you mean .*queue_max_packets"),
         ({"metric": "utilization"}, "has no bound; write"),
         ({"metric": "utilization", "min": 1, "equals": 1}, "write min, max or both"),
         ({"metric": "utilization", "within": 3}, r"write \[low, high\]"),

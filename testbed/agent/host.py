@@ -27,6 +27,9 @@ CABLING = "cabling.json"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
+VM_BOOT = Path("/etc/warpbed/boot")
+"""What only machines of the role vm_image have (testbed.hosts.vm.image)."""
+
 
 def _check(result: int, what: str) -> None:
     if result:
@@ -72,7 +75,7 @@ def _run(folder: Path, tracing: Path, own_network: bool) -> int:
     pace.listen()
     setting = Setting(tracing)
     try:
-        if not own_network:  # the machine is the run's own
+        if not own_network and VM_BOOT.exists():  # the machine is the run's own; a lab's keeps what its owner set
             tcp_memory.unlimited()
         plan = from_json((folder / "plan.json").read_text())
         if (file := folder / CABLING).exists():

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -44,7 +45,7 @@ def main(options: argparse.Namespace) -> int:
     return code
 
 
-def _execute(options: argparse.Namespace) -> tuple[int, list[Run]]:
+def _execute(options: argparse.Namespace) -> tuple[int, Sequence[Run]]:
     """The exit code, and the runs that were asked for."""
     asked = prepared(options)
     host = host_of(asked, options)
@@ -79,7 +80,7 @@ def _execute(options: argparse.Namespace) -> tuple[int, list[Run]]:
     return code or (1 if summary.failed else 0), runs
 
 
-def _conclude(folder: Path, runs: list[Run], asked: Prepared, all_names: list[str]) -> int:
+def _conclude(folder: Path, runs: Sequence[Run], asked: Prepared, all_names: list[str]) -> int:
     """Print the table, the expectations and the report's path; 1 where an expectation does not hold."""
     print(of_runs(runs, "table"), end="")
     code = print_findings(runs, asked)
