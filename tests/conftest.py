@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 
 from collectors.store import debian_server
 from testbed.errors import WarpbedError
+from testbed.hosts.vm.builds import Builds
+from testbed.hosts.vm.builds import find as find_builds
 from testbed.virtual.kernel import find
 from testbed.virtual.launch import GuestKernel
 from tests import lab, store_lab
@@ -33,6 +35,15 @@ def kernel() -> GuestKernel:
     """The default guest kernel; without one the tests that need it fail, since nothing that matters was tested."""
     try:
         return find("default")
+    except WarpbedError as error:
+        pytest.fail(str(error))
+
+
+@pytest.fixture(scope="session")
+def builds() -> Builds:
+    """What emulated machines boot; without it the tests that need it fail, since nothing that matters was tested."""
+    try:
+        return find_builds("default")
     except WarpbedError as error:
         pytest.fail(str(error))
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import WarpbedError
-from testbed.hosts.vm.builds import Builds, find
+from testbed.hosts.vm.builds import Builds
 from testbed.virtual.cage import die_with_parent
 from tests import lab
 from tests.lab_machine.machine import LabMachine, running
@@ -32,14 +31,6 @@ pytestmark = [
 BROKEN = "9.9.9-warpbed-broken"
 BOOT_S = 900
 """Longer than any boot of an emulated CPU, so that a slow machine is not taken for one that does not come back."""
-
-
-@pytest.fixture(scope="module")
-def builds() -> Builds:
-    try:
-        return find("default")
-    except WarpbedError as error:
-        pytest.fail(str(error))
 
 
 def test_a_package_is_booted_once_proven_and_only_then_the_default(builds: Builds, tmp_path: Path) -> None:

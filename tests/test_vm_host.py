@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import WarpbedError
 from testbed.hosts.vm import qemu
-from testbed.hosts.vm.builds import Builds, find
+from testbed.hosts.vm.builds import Builds
 from testbed.hosts.vm.machine import BootError, Spec, started
 from testbed.virtual.cage import die_with_parent
 from tests import lab
@@ -51,15 +50,6 @@ REAL_TIME = {
     "capture-drops", "clock-unknown", "window-limited",
 }  # fmt: skip
 """What may be held against a run on a machine that is slow; nothing else may be said of it."""
-
-
-@pytest.fixture(scope="module")
-def builds() -> Builds:
-    """What machines boot; without it the tests that need it fail, since nothing that matters was tested."""
-    try:
-        return find("default")
-    except WarpbedError as error:
-        pytest.fail(str(error))
 
 
 def executed(tmp_path: Path, host: str, text: str) -> dict[str, Any]:

@@ -33,9 +33,7 @@ def kernel() -> GuestKernel:
     except KernelError as error:
         raise WarpbedError(str(error)) from error
     if not found.exists or found.path is None:
-        raise WarpbedError(
-            f"no kernel with checks is built; ./warpbed build-kernels --arch {ARCH} builds it (15 minutes)"
-        )
+        raise WarpbedError(f"no kernel with checks is built; ./warpbed build-kernels --arch {ARCH} builds it")
     return load(Path(found.path))
 
 

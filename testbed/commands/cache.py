@@ -22,7 +22,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     show = sub.add_parser("list", help="every entry with its size and the days since it was used", allow_abbrev=False)
     prune = sub.add_parser("prune", help="remove what nothing has used for long; it is made again when asked for")
     prune.add_argument(
-        "--unused-for", type=_days, default=30.0, metavar="DAYS", help="at least 1 unless 0 (everything); default: 30"
+        "--unused-for", type=_days, default=30.0, metavar="DAYS", help="0 removes everything; default: 30"
     )
     prune.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
     for action in (show, prune):
