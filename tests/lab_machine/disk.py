@@ -40,7 +40,9 @@ INITTAB = """\
 ::shutdown:/bin/sync
 """
 SHUTDOWN = "#!/bin/sh\n# `shutdown -r`, which busybox has under another name\nexec busybox reboot\n"
-DEFAULTS = 'GRUB_TIMEOUT=0\nGRUB_CMDLINE_LINUX_DEFAULT=""\nGRUB_CMDLINE_LINUX="console=ttyS0 loglevel=4 no_timer_check"\n'
+DEFAULTS = (
+    'GRUB_TIMEOUT=0\nGRUB_CMDLINE_LINUX_DEFAULT=""\nGRUB_CMDLINE_LINUX="console=ttyS0 loglevel=4 no_timer_check"\n'
+)
 FIRST_MENU = """\
 linux /vmlinuz root=/dev/vda ro console=ttyS0 loglevel=4 no_timer_check
 initrd /initrd.img
