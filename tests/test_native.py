@@ -36,7 +36,7 @@ def needs(program: str) -> None:
 
 @pytest.mark.timeout(900)
 def test_the_crates_own_tests_pass() -> None:
-    done = cargo("test", "--release", "--locked", "--quiet", "--lib", "--test", "hostile")
+    done = cargo("test", "--release", "--locked", "--quiet", "--lib", "--test", "hostile", "--test", "threads")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

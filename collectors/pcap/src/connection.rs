@@ -2,39 +2,13 @@
 //! A connection: both directions, its handshake, and where on its path the capture was taken.
 #![forbid(unsafe_code)]
 
+use crate::acks::AckRow;
 use crate::direction::{Direction, Path};
+use crate::flows;
+use crate::label::Label;
 use crate::packet::{ACK, CWR, ECE, Key, Packet, RST, SYN, address_text};
-use crate::records::{AckRow, Rows};
+use crate::records::Sink;
 use crate::segments::Budget;
-
-/// A flow of the experiment file, to be found in the capture. `None` matches anything.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    pub name: String,
-    pub cca: Option<String>,
-    pub src: Option<String>,
-    pub dst: Option<String>,
-    pub src_addr: Option<String>,
-    pub src_port: Option<u16>,
-    pub dst_addr: Option<String>,
-    pub dst_port: Option<u16>,
-    /// Bytes that the flow was to carry.
-    pub size_bytes: Option<u64>,
-    /// Matching connections to pass over first, such as iperf3's control connection.
-    pub skip: u32,
-}
-
-/// How a connection is named in the records.
-#[derive(Clone, Debug, Default)]
-pub struct Label {
-    pub flow: String,
-    pub cca: Option<String>,
-    pub src: Option<String>,
-    pub dst: Option<String>,
-    /// Which direction carries the flow's data, where the experiment file says so: 0 from `key.low`, 1 from `key.high`.
-    pub data: Option<usize>,
-    pub sized: bool,
-}
 
 /// How a connection ended, as far as the capture shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +36,8 @@ pub struct Connection {
     pub end: End,
     /// Since the eviction hand came by last.
     pub touched: bool,
-    /// The name's place in the batches of acks and of intervals.
-    pub ack_word: (u64, u32),
-    pub interval_word: (u64, u32),
+    /// Where its first packet stands in the capture.
+    pub place: u64,
     handshake: Handshake,
     /// What the handshake says for each direction.
     paths: [Path; 2],
@@ -81,7 +54,7 @@ struct Handshake {
 }
 
 impl Connection {
-    pub fn new(packet: &Packet, hash: u64, label: Label, size: Option<u64>) -> Self {
+    pub fn new(packet: &Packet, place: u64, label: Label, size: Option<u64>) -> Self {
         let mut directions = [Direction::default(), Direction::default()];
         if let Some(direction) = label.data.and_then(|data| directions.get_mut(data)) {
             direction.size = size.map(|bytes| bytes.min(1 << 62) as i64);
@@ -91,15 +64,14 @@ impl Connection {
         let initiator = if packet.flags & (SYN | ACK) == SYN | ACK { 1 - from } else { from };
         Connection {
             key: packet.key,
-            hash,
+            hash: packet.hash,
             directions,
             initiator,
             label,
             last_ns: packet.time_ns,
             end: End::Open,
             touched: true,
-            ack_word: (0, 0),
-            interval_word: (0, 0),
+            place,
             handshake: Handshake::default(),
             paths: [Path::default(); 2],
             released: false,
@@ -116,7 +88,7 @@ impl Connection {
     }
 
     #[inline]
-    pub fn on_packet(&mut self, packet: &Packet, budget: &mut Budget, rows: &mut Rows) {
+    pub fn on_packet(&mut self, packet: &Packet, budget: &mut Budget, rows: &mut impl Sink) {
         let now = packet.time_ns;
         let from = usize::from(packet.from_high);
         self.last_ns = now;
@@ -141,8 +113,7 @@ impl Connection {
             let feedback = theirs.on_ack(packet, shift, back);
             if let Some(feedback) = feedback.filter(|_| self.label.data.is_none_or(|data| data != from)) {
                 let forward = 1 - from == self.initiator;
-                let word = rows.acks.word(&mut self.ack_word, &self.label.flow);
-                rows.acks.push(AckRow { now, origin: rows.origin_ns, word, forward, feedback });
+                rows.ack(&mut self.label.flow, AckRow { now, forward, feedback });
             }
             if closing {
                 self.close(budget);
@@ -172,22 +143,31 @@ impl Connection {
 
     /// Writes the interval that is over and begins the one that holds `now`.
     #[cold]
-    fn turn_interval(&mut self, side: usize, now: i64, rows: &mut Rows) {
+    fn turn_interval(&mut self, side: usize, now: i64, rows: &mut impl Sink) {
         self.flush_interval(side, rows);
-        let (origin, width) = (rows.origin_ns, rows.width_ns);
+        let (origin, width) = (rows.scale().origin_ns, rows.scale().width_ns);
         if let Some(direction) = self.directions.get_mut(side) {
             direction.interval.begin(now, origin, width);
         }
     }
 
-    pub fn flush_interval(&mut self, side: usize, rows: &mut Rows) {
+    fn flush_interval(&mut self, side: usize, rows: &mut impl Sink) {
         let Some(interval) = self.directions.get(side).map(|d| d.interval).filter(|i| i.packets > 0 || i.delivered > 0)
         else {
             return;
         };
         if self.label.data.map_or(interval.of_data(), |data| data == side) {
-            let word = rows.intervals.word(&mut self.interval_word, &self.label.flow);
-            rows.intervals.push(&interval, rows.origin_ns, word, side == self.initiator);
+            rows.interval(&mut self.label.flow, &interval, side == self.initiator);
+        }
+    }
+
+    /// Writes what is left to say of a connection that is over.
+    pub fn finish(&mut self, rows: &mut impl Sink) {
+        let data = self.data_side();
+        for side in [self.initiator, 1 - self.initiator] {
+            self.flush_interval(side, rows);
+            let row = flows::row(self, side, rows.scale());
+            rows.direction(row, side == data);
         }
     }
 
@@ -286,47 +266,5 @@ impl Connection {
         let key = &self.key;
         let (address, port) = if side == 0 { (key.low, key.low_port) } else { (key.high, key.high_port) };
         (address_text(address, key.v4), port)
-    }
-}
-
-/// Names connections by the experiment's flows, and the others by their ends.
-#[derive(Debug, Default)]
-pub struct Namer {
-    wanted: Vec<(Wanted, u32)>,
-}
-
-impl Namer {
-    pub fn new(wanted: Vec<Wanted>) -> Self {
-        Namer { wanted: wanted.into_iter().map(|w| (w, 0)).collect() }
-    }
-
-    /// The label and the flow's size.
-    pub fn label(&mut self, packet: &Packet) -> (Label, Option<u64>) {
-        let key = &packet.key;
-        let low = (address_text(key.low, key.v4), key.low_port);
-        let high = (address_text(key.high, key.v4), key.high_port);
-        for (wanted, seen) in &mut self.wanted {
-            let fits = |src: &(String, u16), dst: &(String, u16)| {
-                wanted.src_addr.as_ref().is_none_or(|a| *a == src.0)
-                    && wanted.dst_addr.as_ref().is_none_or(|a| *a == dst.0)
-                    && wanted.src_port.is_none_or(|p| p == src.1)
-                    && wanted.dst_port.is_none_or(|p| p == dst.1)
-            };
-            let data = match (fits(&low, &high), fits(&high, &low)) {
-                (false, false) => continue,
-                (true, false) => 0,
-                (false, true) => 1,
-                (true, true) => usize::from(packet.from_high),
-            };
-            *seen = seen.saturating_add(1);
-            let Some(number) = seen.checked_sub(wanted.skip).filter(|n| *n > 0) else { break };
-            let flow = if number == 1 { wanted.name.clone() } else { format!("{}.{number}", wanted.name) };
-            let (cca, src, dst) = (wanted.cca.clone(), wanted.src.clone(), wanted.dst.clone());
-            let label = Label { flow, cca, src, dst, data: Some(data), sized: wanted.size_bytes.is_some() };
-            return (label, wanted.size_bytes);
-        }
-        let (first, second) = if packet.from_high { (high, low) } else { (low, high) };
-        let flow = format!("{}:{}>{}:{}", first.0, first.1, second.0, second.1);
-        (Label { flow, ..Label::default() }, None)
     }
 }

@@ -5,7 +5,7 @@
 use crate::columns::Kind::{Bool, F64, I64, Text};
 use crate::columns::{Field, Value, field, nullable};
 use crate::connection::{Connection, End};
-use crate::records::Rows;
+use crate::records::Scale;
 
 pub const FIELDS: &[Field] = &[
     // The contract of docs/architecture.md.
@@ -101,11 +101,11 @@ fn reason(end: End) -> &'static str {
     }
 }
 
-pub fn row(c: &Connection, side: usize, rows: &Rows) -> Vec<Value> {
+pub fn row(c: &Connection, side: usize, scale: &Scale) -> Vec<Value> {
     let [low, high] = &c.directions;
     let (d, back) = if side == 0 { (low, high) } else { (high, low) };
     let t = &d.totals;
-    let origin = rows.origin_ns;
+    let origin = scale.origin_ns;
     let (src_addr, src_port) = c.endpoint(side);
     let (dst_addr, dst_port) = c.endpoint(1 - side);
     let as_data = c.label.data.is_none_or(|data| data == side);
@@ -126,7 +126,7 @@ pub fn row(c: &Connection, side: usize, rows: &Rows) -> Vec<Value> {
     let limited_ns = t.window_limited_ns + ongoing(d.limited_since);
     let known_window = d.window.is_some();
     vec![
-        c.label.flow.as_str().into(),
+        c.label.flow.name.text.as_str().into(),
         c.label.cca.as_deref().into(),
         src.as_deref().unwrap_or(&src_addr).into(),
         dst.as_deref().unwrap_or(&dst_addr).into(),
@@ -148,7 +148,7 @@ pub fn row(c: &Connection, side: usize, rows: &Rows) -> Vec<Value> {
         ms(rtt.mean_ns()).into(),
         ms(rtt.quantile_ns(0.95)).into(),
         completion_s.into(),
-        rows.capture.as_str().into(),
+        scale.capture.as_ref().into(),
         start.into(),
         d.first_data_ns.map(|ns| seconds(ns - origin)).into(),
         (side == c.initiator).into(),

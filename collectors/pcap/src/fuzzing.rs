@@ -5,19 +5,32 @@
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use crate::analyze::{Options, Summary, analyze_captures};
+use crate::analyze::{Options, Rehearse, analyze_captures};
 use crate::capture::Capture;
 use crate::error::Result;
+use crate::summary::Summary;
 
 /// Few flows, so that eviction happens; an interval that few packets fill.
-fn options() -> Options {
-    Options { max_flows: 4, interval_ns: 1_000_000, ..Options::default() }
+fn options(queue: bool) -> Options {
+    let rehearse = Rehearse { shards: true, queue };
+    Options { max_flows: 8, interval_ns: 1_000_000, rehearse, ..Options::default() }
 }
 
-/// Bytes as a capture file.
+/// Bytes as a capture file; every fourth by the way of several threads as well.
 pub fn capture(data: &[u8]) -> Option<Result<Summary>> {
-    let capture = Capture::from_reader(Cursor::new(data.to_vec()), false).ok()?;
-    Some(analyze_captures(vec![(PathBuf::from("fuzz"), capture)], &options()))
+    let run = |queue: bool| {
+        let capture = Capture::from_reader(Cursor::new(data.to_vec()), false).ok()?;
+        Some(analyze_captures(vec![(PathBuf::from("fuzz"), capture)], &options(queue)))
+    };
+    let result = run(false);
+    if data.last().is_some_and(|last| last & 3 == 0) {
+        let text = |result: &Option<Result<Summary>>| {
+            let counts = result.as_ref().map(|r| r.as_ref().map(|s| Summary { seconds: 0.0, ..s.clone() }));
+            format!("{counts:?}")
+        };
+        assert_eq!(text(&result), text(&run(true)), "the threads' way has another result");
+    }
+    result
 }
 
 /// Bytes as packets, 16 each: connection and side, flags, times and small changes of the sequence numbers, so that

@@ -8,54 +8,16 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 
 use crate::packet::{ACK, FIN, SYN};
-use crate::ranges::Ranges;
+use flow::{Ack, Flow};
+use frame::{Sent, WINDOW_BYTES, write_frame};
+pub use settings::Settings;
 
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub flows: u32,
-    /// Packets after which the capture ends.
-    pub packets: u64,
-    pub seed: u64,
-    /// Captured bytes per packet; 0 for all.
-    pub snap: u32,
-    pub rate_bps: u64,
-    /// RTT without queue; flow i has up to half as much more.
-    pub rtt_ns: u64,
-    pub queue_bytes: u64,
-    /// Random losses per million packets.
-    pub loss_ppm: u64,
-    /// Bytes per flow, 0 for no end.
-    pub flow_bytes: u64,
-    pub mss: u32,
-    pub nanoseconds: bool,
-    /// Every how many segments the receiver acknowledges.
-    pub ack_every: u32,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            flows: 1,
-            packets: 1_200_000,
-            seed: 1,
-            snap: 96,
-            rate_bps: 1_000_000_000,
-            rtt_ns: 40_000_000,
-            queue_bytes: 2_500_000,
-            loss_ppm: 20,
-            flow_bytes: 0,
-            mss: 1448,
-            nanoseconds: true,
-            ack_every: 2,
-        }
-    }
-}
+mod flow;
+mod frame;
+mod settings;
 
 /// Linux's lower bound.
 const RTO_NS: u64 = 200_000_000;
-const START_NS: u64 = 1_700_000_000_000_000_000;
-const WINDOW_SHIFT: u8 = 10;
-const WINDOW_BYTES: u64 = 48 << 20;
 
 /// xorshift64*, good enough to drop packets by.
 struct Random(u64);
@@ -77,40 +39,10 @@ enum Event {
         len: u32,
         tsval: u32,
     },
-    Ack {
-        ack: i64,
-        sack: [(i64, i64); 3],
-        tsecr: u32,
-    },
+    Ack(Ack),
     Timer,
     /// A packet of the opening or the end, when it passes the capture.
     Passes(Sent),
-}
-
-#[derive(Default)]
-struct Flow {
-    isn: u32,
-    rtt_ns: u64,
-    una: i64,
-    nxt: i64,
-    resend: i64,
-    cwnd: u64,
-    ssthresh: u64,
-    credit: u64,
-    duplicates: u32,
-    recovery: i64,
-    lost: bool,
-    sacked: Ranges,
-    deadline: u64,
-    timer_set: bool,
-    finished: bool,
-    // The receiver.
-    received: i64,
-    early: Ranges,
-    recent: [(i64, i64); 3],
-    unacked: u32,
-    echo: u32,
-    ip_id: u16,
 }
 
 pub struct Simulation<W: Write> {
@@ -143,7 +75,6 @@ impl<W: Write> Simulation<W> {
             ..Flow::default()
         };
         let flows = (0..settings.flows).map(flow).collect();
-        let frame = vec![0; settings.mss as usize + 128];
         let mut simulation = Simulation {
             settings,
             out,
@@ -153,7 +84,7 @@ impl<W: Write> Simulation<W> {
             random,
             busy_until: 0,
             written: 0,
-            frame,
+            frame: Vec::new(),
         };
         for flow in 0..simulation.settings.flows {
             simulation.at(u64::from(flow) * 1_000_000, flow, Event::Open);
@@ -187,11 +118,15 @@ impl<W: Write> Simulation<W> {
                 self.at(now + rtt, flow, Event::Passes(Sent { flags: SYN | ACK, seq: -1, ..Sent::default() }));
                 let third = Sent { forward: true, flags: ACK, ..Sent::default() };
                 self.at(now + rtt + 1000, flow, Event::Passes(third));
-                self.at(now + rtt + 2000, flow, Event::Ack { ack: 0, sack: [(0, 0); 3], tsecr: 0 });
+                self.at(now + rtt + 2000, flow, Event::Ack(Ack { ack: 0, sack: [(0, 0); 3], tsecr: 0 }));
             }
             Event::Passes(sent) => self.packet(now, flow, f, sent)?,
-            Event::Data { seq, len, tsval } => self.receive(now, flow, f, (seq, len, tsval)),
-            Event::Ack { ack, sack, tsecr } => self.on_ack(now, flow, f, (ack, sack, tsecr))?,
+            Event::Data { seq, len, tsval } => {
+                if let Some(ack) = f.receive(seq, len, tsval, self.settings.ack_every) {
+                    self.at(now + f.rtt_ns / 2, flow, Event::Ack(ack));
+                }
+            }
+            Event::Ack(ack) => self.on_ack(now, flow, f, ack)?,
             Event::Timer => {
                 f.timer_set = false;
                 if f.una < f.nxt && now >= f.deadline {
@@ -214,56 +149,7 @@ impl<W: Write> Simulation<W> {
         }
     }
 
-    fn receive(&mut self, now: u64, flow: u32, f: &mut Flow, (seq, len, tsval): (i64, u32, u32)) {
-        let end = seq + i64::from(len);
-        let in_order = seq <= f.received;
-        if in_order {
-            if f.unacked == 0 {
-                f.echo = tsval;
-            }
-            f.received = f.received.max(end);
-            while f.early.contains(f.received) {
-                f.received += 1;
-                let at = f.received;
-                f.received = f.recent.iter().filter(|b| b.0 < at && at <= b.1).map(|b| b.1).max().unwrap_or(at);
-            }
-            f.early.remove_below(f.received);
-        } else {
-            f.early.insert(seq, end);
-            let mut block = (seq, end);
-            for old in &f.recent {
-                if old.0 <= block.1 && block.0 <= old.1 {
-                    block = (block.0.min(old.0), block.1.max(old.1));
-                }
-            }
-            let keep = f.recent.iter().copied().filter(|b| b.1 < block.0 || b.0 > block.1);
-            let mut next = [(0, 0); 3];
-            for (place, value) in next.iter_mut().zip(std::iter::once(block).chain(keep)) {
-                *place = value;
-            }
-            f.recent = next;
-        }
-        let received = f.received;
-        for block in &mut f.recent {
-            if block.1 <= received {
-                *block = (0, 0);
-            }
-        }
-        f.unacked += 1;
-        if !in_order || !f.early.is_empty() || f.unacked >= self.settings.ack_every {
-            f.unacked = 0;
-            let event = Event::Ack { ack: f.received, sack: f.recent, tsecr: f.echo };
-            self.at(now + f.rtt_ns / 2, flow, event);
-        }
-    }
-
-    fn on_ack(
-        &mut self,
-        now: u64,
-        flow: u32,
-        f: &mut Flow,
-        (ack, sack, tsecr): (i64, [(i64, i64); 3], u32),
-    ) -> io::Result<()> {
+    fn on_ack(&mut self, now: u64, flow: u32, f: &mut Flow, Ack { ack, sack, tsecr }: Ack) -> io::Result<()> {
         if f.finished {
             return Ok(());
         }
@@ -372,84 +258,7 @@ impl<W: Write> Simulation<W> {
     fn packet(&mut self, now: u64, flow: u32, f: &mut Flow, sent: Sent) -> io::Result<()> {
         self.written += 1;
         f.ip_id = f.ip_id.wrapping_add(1);
-        let syn = sent.flags & SYN != 0;
-        let blocks = sent.sack.iter().filter(|b| b.1 > b.0).count();
-        let options = if syn { 20 } else { 12 + if blocks > 0 { 4 + 8 * blocks } else { 0 } };
-        let ip_length = 40 + options + sent.len as usize;
-        let original = 14 + ip_length;
-        let [_, _, high, low] = flow.to_be_bytes();
-        let (client, server) = ([10, 0, high, low], [10, 1, high, low]);
-        let (source, destination) = if sent.forward { (client, server) } else { (server, client) };
-        let (source_port, destination_port) = if sent.forward { (40_000u16, 5201u16) } else { (5201, 40_000) };
-        let stamp = (now / 1_000_000) as u32;
-        let other_isn = f.isn.wrapping_mul(2_654_435_761).wrapping_add(1);
-        let (mine, theirs) = if sent.forward { (f.isn, other_isn) } else { (other_isn, f.isn) };
-        let seq = mine.wrapping_add(1).wrapping_add(sent.seq as u32);
-        let ack = if sent.flags & ACK == 0 { 0 } else { theirs.wrapping_add(1).wrapping_add(sent.ack as u32) };
-        let time = START_NS + now;
-        let part = if self.settings.nanoseconds { time % 1_000_000_000 } else { time % 1_000_000_000 / 1000 };
-        let captured = if self.settings.snap == 0 { original } else { original.min(self.settings.snap as usize) };
-        let mut b = std::mem::take(&mut self.frame);
-        let payload_room = b.len();
-        b.clear();
-        for word in [(time / 1_000_000_000) as u32, part as u32, captured as u32, original as u32] {
-            b.extend_from_slice(&word.to_le_bytes());
-        }
-        b.extend_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0]);
-        b.extend_from_slice(&(ip_length as u16).to_be_bytes());
-        b.extend_from_slice(&f.ip_id.to_be_bytes());
-        b.extend_from_slice(&[0x40, 0, 64, 6, 0, 0]);
-        b.extend_from_slice(&source);
-        b.extend_from_slice(&destination);
-        b.extend_from_slice(&source_port.to_be_bytes());
-        b.extend_from_slice(&destination_port.to_be_bytes());
-        b.extend_from_slice(&seq.to_be_bytes());
-        b.extend_from_slice(&ack.to_be_bytes());
-        b.extend_from_slice(&[(((20 + options) / 4) << 4) as u8, sent.flags]);
-        let window = if syn { 65_535 } else { (WINDOW_BYTES >> WINDOW_SHIFT) as u16 };
-        b.extend_from_slice(&window.to_be_bytes());
-        b.extend_from_slice(&[0, 0, 0, 0]);
-        if syn {
-            let [high, low] = (self.settings.mss as u16 + 12).to_be_bytes();
-            b.extend_from_slice(&[2, 4, high, low, 4, 2, 8, 10]);
-        } else {
-            b.extend_from_slice(&[1, 1, 8, 10]);
-        }
-        b.extend_from_slice(&stamp.to_be_bytes());
-        let echo = if sent.tsecr != 0 {
-            sent.tsecr
-        } else if sent.flags == SYN {
-            0
-        } else {
-            stamp
-        };
-        b.extend_from_slice(&echo.to_be_bytes());
-        if syn {
-            b.extend_from_slice(&[1, 3, 3, WINDOW_SHIFT]);
-        }
-        if blocks > 0 {
-            b.extend_from_slice(&[1, 1, 5, (2 + 8 * blocks) as u8]);
-            for block in sent.sack.iter().filter(|b| b.1 > b.0) {
-                b.extend_from_slice(&theirs.wrapping_add(1).wrapping_add(block.0 as u32).to_be_bytes());
-                b.extend_from_slice(&theirs.wrapping_add(1).wrapping_add(block.1 as u32).to_be_bytes());
-            }
-        }
-        b.resize(16 + captured, 0);
-        let result = self.out.write_all(&b);
-        b.resize(payload_room, 0);
-        self.frame = b;
-        result
+        write_frame(&mut self.frame, &self.settings, now, (flow, f.isn, f.ip_id), &sent);
+        self.out.write_all(&self.frame)
     }
-}
-
-/// A packet to be written; sequence numbers count from the first byte of the stream.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Sent {
-    forward: bool,
-    flags: u8,
-    seq: i64,
-    ack: i64,
-    len: u32,
-    sack: [(i64, i64); 3],
-    tsecr: u32,
 }

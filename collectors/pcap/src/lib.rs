@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TCP time series from packet captures: `analyze` is the way in, `docs/pcap.md` says what comes out.
 
+mod acks;
 pub mod analyze;
+mod block;
 mod bytes_at;
 pub mod capture;
 pub mod clock;
-pub mod columns;
-pub mod connection;
-pub mod direction;
+mod columns;
+mod connection;
+mod decode;
+mod direction;
 pub mod error;
 mod feedback;
 mod flows;
@@ -15,16 +18,27 @@ mod flows;
 pub mod fuzzing;
 pub mod generate;
 mod interval;
-pub mod packet;
+mod intervals;
+pub mod label;
+mod matcher;
+mod packet;
+mod part;
 pub mod path;
 mod pcap;
 mod pcapng;
+mod pipeline;
 mod ranges;
-pub mod records;
+mod records;
+mod route;
 mod rtt;
+mod schedule;
 mod segments;
+pub mod summary;
 mod table;
 mod tables;
+mod totals;
+mod words;
+mod work;
 
 /// The Python module `_warpbed_pcap`, described by `_warpbed_pcap.pyi`.
 #[cfg(feature = "python")]
@@ -39,11 +53,12 @@ mod python {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
-    use crate::analyze::{Options, Summary, analyze as run};
+    use crate::analyze::{Options, analyze as run};
     use crate::clock::Clock;
-    use crate::connection::Wanted;
     use crate::error::Error;
     use crate::generate::{Settings, Simulation};
+    use crate::label::Wanted;
+    use crate::summary::Summary;
 
     create_exception!(
         _warpbed_pcap,
@@ -143,7 +158,9 @@ mod python {
         clock: (i64, i64, f64),
     ) -> PyResult<Bound<'py, PyDict>> {
         let wanted = flows.into_iter().map(Wanted::from).collect();
-        let options = Options { out, interval_ns, start_ns, threads, max_flows, wanted, live, clock: of(clock) };
+        let clock = of(clock);
+        let options =
+            Options { out, interval_ns, start_ns, threads, max_flows, wanted, live, clock, ..Options::default() };
         let done = py.detach(|| run(&paths, &options));
         summary(py, &done.map_err(|error| CaptureError::new_err(error.to_string()))?)
     }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 /// Segments that all flows together may keep (24 bytes each): with the flow table this keeps within 200 MB.
-pub const DEFAULT_BUDGET: usize = 3 << 20;
+pub const BUDGET: usize = 3 << 20;
 /// How far from the newest segment one may be filed in between; further ones are not kept.
 const MAX_SHIFT: usize = 4096;
 /// 4 KB per direction: with 1024, 10 000 lossy flows took 218 MiB.
@@ -19,9 +19,9 @@ pub struct Budget {
     pub forgotten: u64,
 }
 
-impl Default for Budget {
-    fn default() -> Self {
-        Budget { left: DEFAULT_BUDGET, forgotten: 0 }
+impl Budget {
+    pub fn new(segments: usize) -> Self {
+        Budget { left: segments, forgotten: 0 }
     }
 }
 

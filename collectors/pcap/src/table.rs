@@ -2,28 +2,16 @@
 //! The connections under way, bounded in number.
 #![forbid(unsafe_code)]
 
-use std::hash::BuildHasher;
-
 use hashbrown::HashTable;
 
-use crate::connection::{Connection, End, Namer};
-use crate::packet::{Key, Packet, SYN};
-use crate::records::Rows;
+use crate::connection::{Connection, End};
+use crate::label::Namer;
+use crate::packet::{Packet, SYN};
+use crate::records::Sink;
 use crate::segments::Budget;
 
 /// Connections kept at once (about 2 KB each, more while they lose packets).
 pub const DEFAULT_MAX_FLOWS: usize = 16_384;
-
-/// Keyed by a random seed per process, so that nobody can craft addresses that collide.
-#[derive(Clone, Default)]
-pub struct Hasher(foldhash::fast::RandomState);
-
-impl Hasher {
-    #[inline(always)]
-    pub fn hash(&self, key: &Key) -> u64 {
-        self.0.hash_one(key.words())
-    }
-}
 
 pub struct Table {
     index: HashTable<u32>,
@@ -40,7 +28,7 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new(max_flows: usize, namer: Namer) -> Self {
+    pub fn new(max_flows: usize, budget: Budget, namer: Namer) -> Self {
         Table {
             index: HashTable::new(),
             slots: Vec::new(),
@@ -49,23 +37,23 @@ impl Table {
             hand: 0,
             max_flows: max_flows.max(1),
             namer,
-            budget: Budget::default(),
+            budget,
             flows: 0,
             evicted: 0,
         }
     }
 
     #[inline]
-    pub fn on_packet(&mut self, packet: &Packet, hash: u64, rows: &mut Rows) {
+    pub fn on_packet(&mut self, packet: &Packet, rows: &mut impl Sink) {
         let at = match self.slots.get(self.last) {
             Some(Some(connection)) if connection.key == packet.key => self.last,
-            _ => self.find(packet, hash, rows),
+            _ => self.find(packet, rows),
         };
         self.last = at;
         let Some(Some(connection)) = self.slots.get_mut(at) else { return };
         if packet.flags & SYN != 0 && connection.replaced_by(packet) {
             self.remove(at, Some(End::Reused), rows);
-            self.last = self.add(packet, hash, rows);
+            self.last = self.add(packet, rows);
             if let Some(Some(connection)) = self.slots.get_mut(self.last) {
                 connection.on_packet(packet, &mut self.budget, rows);
             }
@@ -74,22 +62,22 @@ impl Table {
         connection.on_packet(packet, &mut self.budget, rows);
     }
 
-    fn find(&mut self, packet: &Packet, hash: u64, rows: &mut Rows) -> usize {
+    fn find(&mut self, packet: &Packet, rows: &mut impl Sink) -> usize {
         let slots = &self.slots;
         let same = |at: &u32| matches!(slots.get(*at as usize), Some(Some(c)) if c.key == packet.key);
-        match self.index.find(hash, same) {
+        match self.index.find(packet.hash, same) {
             Some(at) => *at as usize,
-            None => self.add(packet, hash, rows),
+            None => self.add(packet, rows),
         }
     }
 
     #[cold]
-    fn add(&mut self, packet: &Packet, hash: u64, rows: &mut Rows) -> usize {
+    fn add(&mut self, packet: &Packet, rows: &mut impl Sink) -> usize {
         if self.index.len() >= self.max_flows {
             self.evict(rows);
         }
         let (label, size) = self.namer.label(packet);
-        let connection = Some(Box::new(Connection::new(packet, hash, label, size)));
+        let connection = Some(Box::new(Connection::new(packet, rows.place(), label, size)));
         self.flows += 1;
         let at = match self.free.pop() {
             Some(at) => at as usize,
@@ -103,13 +91,13 @@ impl Table {
         }
         let slots = &self.slots;
         let hash_of = |at: &u32| slots.get(*at as usize).and_then(Option::as_ref).map_or(0, |c| c.hash);
-        self.index.insert_unique(hash, at as u32, hash_of);
+        self.index.insert_unique(packet.hash, at as u32, hash_of);
         at
     }
 
     /// Second chance: the hand passes connections with packets since its last visit.
     #[cold]
-    fn evict(&mut self, rows: &mut Rows) {
+    fn evict(&mut self, rows: &mut impl Sink) {
         for _ in 0..=2 * self.slots.len() {
             self.hand = if self.hand + 1 >= self.slots.len() { 0 } else { self.hand + 1 };
             if let Some(Some(connection)) = self.slots.get_mut(self.hand) {
@@ -123,7 +111,7 @@ impl Table {
         }
     }
 
-    fn remove(&mut self, at: usize, end: Option<End>, rows: &mut Rows) {
+    fn remove(&mut self, at: usize, end: Option<End>, rows: &mut impl Sink) {
         let Some(mut connection) = self.slots.get_mut(at).and_then(Option::take) else { return };
         if let Ok(entry) = self.index.find_entry(connection.hash, |i| *i as usize == at) {
             entry.remove();
@@ -133,13 +121,11 @@ impl Table {
             connection.end = end;
         }
         connection.release(&mut self.budget);
-        rows.finish(&mut connection);
+        connection.finish(rows);
     }
 
-    /// Writes all connections left, at the end of a capture.
-    pub fn finish(&mut self, rows: &mut Rows) {
-        for at in 0..self.slots.len() {
-            self.remove(at, None, rows);
-        }
+    /// The connections left at the end of a capture.
+    pub fn into_connections(self) -> impl Iterator<Item = Box<Connection>> {
+        self.slots.into_iter().flatten()
     }
 }

@@ -19,7 +19,7 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::columns::{Column, Field, Kind};
 use crate::error::{Error, Layer, Result};
-use crate::records::{Name, SCHEMA_VERSION};
+use crate::records::{Full, Name, SCHEMA_VERSION};
 
 fn parquet_error(error: impl std::fmt::Display) -> Error {
     Error::outside(0, Layer::Parquet, error)
@@ -63,10 +63,10 @@ fn properties(fields: &[Field]) -> WriterPropertiesPtr {
     Arc::new(builder.build())
 }
 
-/// A batch as it will stand in the file.
-pub struct Encoded {
-    rows: u64,
-    columns: Vec<(Bytes, ColumnCloseResult)>,
+/// A column of a batch as it will stand in the file.
+pub struct EncodedColumn {
+    bytes: Bytes,
+    close: ColumnCloseResult,
 }
 
 /// The schema of a table and how to write it.
@@ -83,38 +83,34 @@ impl Shape {
         Ok(Shape { descriptor: SchemaDescriptor::new(schema.clone()), schema, properties })
     }
 
-    fn encode(&self, columns: Vec<Column>) -> parquet::errors::Result<Encoded> {
-        let mut rows = 0;
-        let mut encoded = Vec::with_capacity(columns.len());
-        for (at, column) in columns.into_iter().enumerate() {
-            let mut bytes = TrackedWrite::new(Vec::new());
-            let pages = Box::new(SerializedPageWriter::new(&mut bytes));
-            let mut writer = get_column_writer(self.descriptor.column(at), self.properties.clone(), pages);
-            write(&mut writer, column)?;
-            let close = writer.close()?;
-            rows = close.rows_written;
-            encoded.push((Bytes::from(bytes.into_inner()?), close));
-        }
-        Ok(Encoded { rows, columns: encoded })
+    fn encode(&self, at: usize, column: Column) -> parquet::errors::Result<EncodedColumn> {
+        let mut bytes = TrackedWrite::new(Vec::new());
+        let pages = Box::new(SerializedPageWriter::new(&mut bytes));
+        let mut writer = get_column_writer(self.descriptor.column(at), self.properties.clone(), pages);
+        write(&mut writer, column)?;
+        let close = writer.close()?;
+        Ok(EncodedColumn { bytes: Bytes::from(bytes.into_inner()?), close })
     }
 }
 
 fn write(writer: &mut ColumnWriter<'_>, column: Column) -> parquet::errors::Result<()> {
-    let levels_of = |levels: &Vec<i16>| if levels.is_empty() { None } else { Some(levels.clone()) };
+    fn given(levels: &[i16]) -> Option<&[i16]> {
+        (!levels.is_empty()).then_some(levels)
+    }
     match (writer, column) {
         (ColumnWriter::Int64ColumnWriter(w), Column::I64 { values, levels }) => {
-            w.write_batch(&values, levels_of(&levels).as_deref(), None)?;
+            w.write_batch(&values, given(&levels), None)?;
         }
         (ColumnWriter::DoubleColumnWriter(w), Column::F64 { values, levels }) => {
-            w.write_batch(&values, levels_of(&levels).as_deref(), None)?;
+            w.write_batch(&values, given(&levels), None)?;
         }
         (ColumnWriter::BoolColumnWriter(w), Column::Bool { values, levels }) => {
-            w.write_batch(&values, levels_of(&levels).as_deref(), None)?;
+            w.write_batch(&values, given(&levels), None)?;
         }
         (ColumnWriter::ByteArrayColumnWriter(w), Column::Text { ids, words, levels }) => {
             let words: Vec<ByteArray> = words.into_iter().map(|w| ByteArray::from(w.into_bytes())).collect();
             let values: Vec<ByteArray> = ids.iter().filter_map(|id| words.get(*id as usize)).cloned().collect();
-            w.write_batch(&values, levels_of(&levels).as_deref(), None)?;
+            w.write_batch(&values, given(&levels), None)?;
         }
         _ => return Err(parquet::errors::ParquetError::General("column of another type".to_owned())),
     }
@@ -122,27 +118,26 @@ fn write(writer: &mut ColumnWriter<'_>, column: Column) -> parquet::errors::Resu
 }
 
 type Out = std::io::BufWriter<File>;
+/// The library writes in small pieces.
+const BUFFER: usize = 256 * 1024;
 
 /// One file being written; batches that came before their turn wait.
 struct Target {
     writer: SerializedFileWriter<Out>,
     next: u64,
-    waiting: BTreeMap<u64, Encoded>,
+    waiting: BTreeMap<u64, Vec<EncodedColumn>>,
     partial: PathBuf,
     path: PathBuf,
 }
 
 impl Target {
-    fn append(&mut self, number: u64, batch: Encoded) -> parquet::errors::Result<()> {
+    fn append(&mut self, number: u64, batch: Vec<EncodedColumn>) -> parquet::errors::Result<()> {
         self.waiting.insert(number, batch);
         while let Some(batch) = self.waiting.remove(&self.next) {
             self.next += 1;
-            if batch.rows == 0 {
-                continue;
-            }
             let mut group = self.writer.next_row_group()?;
-            for (bytes, close) in batch.columns {
-                group.append_column(&bytes, close)?;
+            for column in batch {
+                group.append_column(&column.bytes, column.close)?;
             }
             group.close()?;
         }
@@ -171,7 +166,7 @@ impl Files {
             let path = folder.join(format!("{}.parquet", name.text()));
             let partial = folder.join(format!(".{}.parquet.partial", name.text()));
             let file = File::create(&partial).map_err(|e| failed(&partial, &e))?;
-            let out = std::io::BufWriter::new(file);
+            let out = std::io::BufWriter::with_capacity(BUFFER, file);
             let writer = SerializedFileWriter::new(out, shape.schema.clone(), shape.properties.clone());
             let writer = writer.map_err(parquet_error)?;
             let target = Target { writer, next: 0, waiting: BTreeMap::new(), partial, path };
@@ -180,11 +175,27 @@ impl Files {
         Ok(Files { list })
     }
 
-    /// Encodes and appends batch `number` of a table.
-    pub fn write(&self, name: Name, number: u64, columns: Vec<Column>) -> Result<()> {
-        let Some((_, shape, target)) = self.list.iter().find(|(table, ..)| *table == name) else { return Ok(()) };
-        let encoded = shape.encode(columns).map_err(parquet_error)?;
-        lock(target).append(number, encoded).map_err(parquet_error)
+    fn place(&self, name: Name) -> Result<&(Name, Shape, Mutex<Target>)> {
+        let place = self.list.iter().find(|(table, ..)| *table == name);
+        place.ok_or_else(|| parquet_error(format!("table {} is not of this run", name.text())))
+    }
+
+    /// Encodes column `at` of a batch.
+    pub fn encode(&self, name: Name, at: usize, column: Column) -> Result<EncodedColumn> {
+        self.place(name)?.1.encode(at, column).map_err(parquet_error)
+    }
+
+    /// Appends batch `number` of a table when those before it are there.
+    pub fn append(&self, name: Name, number: u64, columns: Vec<EncodedColumn>) -> Result<()> {
+        lock(&self.place(name)?.2).append(number, columns).map_err(parquet_error)
+    }
+
+    /// Encodes and appends.
+    pub fn write(&self, full: Full) -> Result<()> {
+        let Full { name, number, columns } = full;
+        let encode = |(at, column)| self.encode(name, at, column);
+        let columns = columns.into_iter().enumerate().map(encode).collect::<Result<_>>()?;
+        self.append(name, number, columns)
     }
 
     /// Completes the files and gives them their names.

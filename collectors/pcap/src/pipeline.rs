@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The analysis of one capture by several threads.
+//!
+//! Blocks of packets are read one after the other and decoded anywhere. Each shard (`route.rs`) analyses its packets of
+//! each block in the order of the blocks, whichever thread does it. What the shards say of a block is put into the
+//! order of its packets (`part.rs`), and columns of full batches are encoded anywhere. A thread takes what is most
+//! urgent (`schedule.rs`), so that nothing piles up, and keeps to its own shards as long as it can, so that
+//! connections stay in its cache.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::analyze::Options;
+use crate::capture::{Capture, Chunk};
+use crate::error::{Error, Layer, Result};
+use crate::part::merge;
+use crate::records::{Full, Rows};
+use crate::route::{Router, SHARDS};
+use crate::schedule::{Encode, State, Task};
+use crate::summary::Summary;
+use crate::table::Table;
+use crate::tables::Files;
+use crate::work::{Done, Work, finish};
+
+/// Looks for work before a thread sleeps: waking it up takes longer than most tasks.
+const SPINS: u32 = 2000;
+
+struct Pipeline<'a> {
+    options: &'a Options,
+    files: Option<&'a Files>,
+    source: Mutex<Capture>,
+    /// Empty when they have been finished.
+    tables: [Mutex<Option<Table>>; SHARDS],
+    output: Mutex<(Rows, Summary)>,
+    state: Mutex<State>,
+    /// Counts changes of `state`.
+    version: AtomicU64,
+    changed: Condvar,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn inner<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub fn run(work: Work<'_>) -> Result<Done> {
+    let threads = work.options.threads.max(1);
+    keep_freed_memory();
+    let state = State::new(threads, work.rows.scale.clone(), work.origin_ns);
+    let pipeline = Pipeline {
+        options: work.options,
+        files: work.files,
+        source: Mutex::new(work.capture),
+        tables: work.tables.map(|table| Mutex::new(Some(table))),
+        output: Mutex::new((work.rows, Summary::default())),
+        state: Mutex::new(state),
+        version: AtomicU64::new(0),
+        changed: Condvar::new(),
+    };
+    std::thread::scope(|scope| {
+        let (pipeline, router) = (&pipeline, &work.router);
+        for thread in 1..threads {
+            scope.spawn(move || pipeline.thread(thread, router.clone()));
+        }
+        pipeline.thread(0, router.clone());
+    });
+    let state = inner(pipeline.state);
+    let (rows, counts) = inner(pipeline.output);
+    match state.error {
+        Some(error) => Err(error),
+        None => Ok(Done { counts, origin_ns: state.origin_ns, numbers: rows.numbers(), failed: state.failed }),
+    }
+}
+
+/// Memory that one thread fills and another gives back would go to the kernel and come from it again, page by page, a
+/// tenth of the time. The C library stops that for blocks up to the largest that it has ever taken back, 32 MiB at
+/// most (mallopt(3), M_MMAP_THRESHOLD "dynamic"); other allocators lose nothing by it.
+fn keep_freed_memory() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity((32 << 20) - (64 << 10))));
+}
+
+/// Stops the other threads if this one panics, instead of letting them wait for it.
+struct Guard<'a, 'b>(&'a Pipeline<'b>);
+
+impl Drop for Guard<'_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(Error::outside(0, Layer::Arguments, "a thread of the analysis panicked"));
+        }
+    }
+}
+
+impl Pipeline<'_> {
+    fn thread(&self, thread: usize, mut router: Router) {
+        let _guard = Guard(self);
+        let mut chunk = Chunk::default();
+        let mut state = lock(&self.state);
+        while !state.over() {
+            let Some(task) = state.pick(thread) else {
+                state = self.wait(state);
+                continue;
+            };
+            drop(state);
+            let done = self.task(task, &mut chunk, &mut router);
+            if let Err(error) = done {
+                self.fail(error);
+            }
+            state = lock(&self.state);
+            state.running -= 1;
+            self.tell(&state);
+        }
+    }
+
+    fn fail(&self, error: Error) {
+        let mut state = lock(&self.state);
+        state.error.get_or_insert(error);
+        self.tell(&state);
+    }
+
+    /// Lets other threads know that `state` has changed.
+    fn tell(&self, state: &State) {
+        self.version.fetch_add(1, Ordering::Release);
+        if state.waiting > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    fn wait<'s>(&'s self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        let seen = self.version.load(Ordering::Acquire);
+        let same = || self.version.load(Ordering::Acquire) == seen;
+        drop(state);
+        for _ in 0..SPINS {
+            if !same() {
+                return lock(&self.state);
+            }
+            std::hint::spin_loop();
+        }
+        let mut state = lock(&self.state);
+        if same() {
+            state.waiting += 1;
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+        state
+    }
+
+    fn task(&self, task: Task, chunk: &mut Chunk, router: &mut Router) -> Result<()> {
+        match task {
+            Task::Read => self.read(chunk, router),
+            Task::Analyse { shard, block, mut part } => {
+                if let Some(Some(table)) = self.tables.get(shard).map(lock).as_deref_mut() {
+                    part.begin(block.number, block.origin_ns);
+                    for (place, packet) in block.of_shard(shard) {
+                        part.place = place;
+                        table.on_packet(packet, part.as_mut());
+                    }
+                }
+                let number = block.number;
+                drop(block);
+                lock(&self.state).analysed(number, shard, part);
+            }
+            Task::Merge { block, parts } => {
+                let mut output = lock(&self.output);
+                let (rows, counts) = &mut *output;
+                counts.add_block(&block.counts);
+                let mut full = Vec::new();
+                if self.files.is_some() {
+                    rows.scale.origin_ns = block.origin_ns;
+                    merge(&parts, rows);
+                    full = rows.take(false);
+                }
+                drop(output);
+                self.merged(full);
+                lock(&self.state).recycle(Arc::into_inner(block), parts);
+            }
+            Task::Finish => {
+                let mut output = lock(&self.output);
+                let (rows, counts) = &mut *output;
+                let tables = self.tables.each_ref().map(|table| lock(table).take());
+                finish(tables.into_iter().flatten(), rows, counts);
+                let full = rows.take(true);
+                drop(output);
+                self.merged(full);
+            }
+            Task::Encode(Encode { name, number, at, column }) => {
+                let Some(files) = self.files else { return Ok(()) };
+                let encoded = files.encode(name, at, column)?;
+                let complete = lock(&self.state).encoded(name, number, at, encoded);
+                if let Some(columns) = complete {
+                    files.append(name, number, columns)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn merged(&self, full: Vec<Full>) {
+        let mut state = lock(&self.state);
+        state.merging = false;
+        if self.files.is_some() {
+            full.into_iter().for_each(|full| state.full(full));
+        }
+    }
+
+    fn read(&self, chunk: &mut Chunk, router: &mut Router) {
+        let got = lock(&self.source).next_chunk(chunk);
+        let mut state = lock(&self.state);
+        state.reading = false;
+        match got {
+            Ok(true) => {}
+            end => {
+                state.ended = true;
+                state.failed = end.err();
+                return;
+            }
+        }
+        let mut block = state.add();
+        block.origin_ns = Work::origin(self.options, &mut state.origin_ns, chunk);
+        self.tell(&state);
+        drop(state);
+        block.decode_by_shards(chunk, router, self.options.clock);
+        lock(&self.state).decoded(block);
+    }
+}
