@@ -3,11 +3,12 @@
 #![forbid(unsafe_code)]
 
 use crate::acks::AckRow;
+use crate::columns::Value;
 use crate::direction::{Direction, Path};
 use crate::flows;
 use crate::label::Label;
 use crate::packet::{ACK, CWR, ECE, Key, Packet, RST, SYN, address_text};
-use crate::records::Sink;
+use crate::records::{Scale, Sink};
 use crate::segments::Budget;
 
 /// How a connection ended, as far as the capture shows.
@@ -161,14 +162,17 @@ impl Connection {
         }
     }
 
-    /// Writes what is left to say of a connection that is over.
-    pub fn finish(&mut self, rows: &mut impl Sink) {
-        let data = self.data_side();
+    /// Writes the intervals under way.
+    pub fn flush_intervals(&mut self, rows: &mut impl Sink) {
         for side in [self.initiator, 1 - self.initiator] {
             self.flush_interval(side, rows);
-            let row = flows::row(self, side, rows.scale());
-            rows.direction(row, side == data);
         }
+    }
+
+    /// The rows of `directions`, and which is the one of `flows`.
+    pub fn rows(&self, scale: &Scale) -> [(Vec<Value>, bool); 2] {
+        let data = self.data_side();
+        [self.initiator, 1 - self.initiator].map(|side| (flows::row(self, side, scale), side == data))
     }
 
     #[cold]

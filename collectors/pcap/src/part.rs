@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::acks::AckRow;
-use crate::columns::Value;
+use crate::connection::Connection;
 use crate::interval::Interval;
 use crate::label::{FlowName, FlowRef};
 use crate::records::{Rows, Scale, Sink};
@@ -28,13 +28,13 @@ pub struct Part {
     names: Vec<Arc<FlowName>>,
     acks: Vec<At<AckRow>>,
     intervals: Vec<At<(Interval, bool)>>,
-    directions: Vec<At<(Vec<Value>, bool)>>,
+    over: Vec<At<Box<Connection>>>,
 }
 
 impl Part {
     pub fn new(scale: Scale) -> Self {
-        let (acks, intervals, directions) = (Vec::new(), Vec::new(), Vec::new());
-        Part { scale, place: 0, number: 0, names: Vec::new(), acks, intervals, directions }
+        let (acks, intervals, over) = (Vec::new(), Vec::new(), Vec::new());
+        Part { scale, place: 0, number: 0, names: Vec::new(), acks, intervals, over }
     }
 
     /// Empties it for the rows of block `number`.
@@ -44,7 +44,12 @@ impl Part {
         self.names.clear();
         self.acks.clear();
         self.intervals.clear();
-        self.directions.clear();
+        self.over.clear();
+    }
+
+    /// Connections that it holds.
+    pub fn held(&self) -> usize {
+        self.over.len()
     }
 
     #[inline(always)]
@@ -79,8 +84,10 @@ impl Sink for Part {
         self.intervals.push(At { place: self.place as u32, flow, row: (*interval, forward) });
     }
 
-    fn direction(&mut self, row: Vec<Value>, of_data: bool) {
-        self.directions.push(At { place: self.place as u32, flow: 0, row: (row, of_data) });
+    /// Its intervals are rows now; what is counted of it becomes rows when it is its turn, which are larger than it is.
+    fn over(&mut self, mut connection: Box<Connection>) {
+        connection.flush_intervals(self);
+        self.over.push(At { place: self.place as u32, flow: 0, row: connection });
     }
 }
 
@@ -98,9 +105,8 @@ pub fn merge(parts: &[Option<Box<Part>>; SHARDS], rows: &mut Rows) {
             rows.intervals.push(name, origin, interval, *forward);
         }
     });
-    in_order(parts.each_ref().map(|part| part.as_ref().map_or(&[][..], |part| &part.directions)), |_, at| {
-        let (row, of_data) = &at.row;
-        rows.direction(row.clone(), *of_data);
+    in_order(parts.each_ref().map(|part| part.as_ref().map_or(&[][..], |part| &part.over)), |_, at| {
+        rows.directions_of(&at.row);
     });
 }
 

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use crate::acks::{ACKS, AckRow, Acks};
-use crate::columns::{Batch, Column, Field, Value};
+use crate::columns::{Batch, Column, Field};
+use crate::connection::Connection;
 use crate::interval::Interval;
 use crate::intervals::{INTERVALS, Intervals};
 use crate::label::FlowRef;
@@ -72,8 +73,8 @@ pub trait Sink {
     fn place(&self) -> u64;
     fn ack(&mut self, flow: &mut FlowRef, row: AckRow);
     fn interval(&mut self, flow: &mut FlowRef, interval: &Interval, forward: bool);
-    /// A row of `directions`, also one of `flows` if it is the data's direction.
-    fn direction(&mut self, row: Vec<Value>, of_data: bool);
+    /// A connection is over.
+    fn over(&mut self, connection: Box<Connection>);
 }
 
 /// The columns under way, filled in the order of the capture.
@@ -109,11 +110,9 @@ impl Sink for Rows {
         self.intervals.push(&flow.name, self.scale.origin_ns, interval, forward);
     }
 
-    fn direction(&mut self, row: Vec<Value>, of_data: bool) {
-        if of_data {
-            self.flows.push(flows::FIELDS, row.clone());
-        }
-        self.directions.push(flows::FIELDS, row);
+    fn over(&mut self, mut connection: Box<Connection>) {
+        connection.flush_intervals(self);
+        self.directions_of(&connection);
     }
 }
 
@@ -130,6 +129,16 @@ impl Rows {
     pub fn new(scale: Scale, numbers: [u64; TABLES.len()]) -> Self {
         let (acks, intervals) = (Acks::default(), Intervals::default());
         Rows { acks, intervals, flows: Batch::default(), directions: Batch::default(), scale, place: 0, numbers }
+    }
+
+    /// Adds the rows of `directions` and `flows`.
+    pub fn directions_of(&mut self, connection: &Connection) {
+        for (row, of_data) in connection.rows(&self.scale) {
+            if of_data {
+                self.flows.push(flows::FIELDS, row.clone());
+            }
+            self.directions.push(flows::FIELDS, row);
+        }
     }
 
     pub fn numbers(&self) -> [u64; TABLES.len()] {

@@ -15,6 +15,8 @@ use crate::tables::EncodedColumn;
 
 /// Blocks under way, per thread: enough to go on reading while a batch is encoded.
 const AHEAD: usize = 4;
+/// Connections that are over and not written yet (some KB each); with more, only the first block is analysed.
+const HELD: usize = 1024;
 
 /// The rows of a block, by shard; `None` where it has no packets.
 pub type Parts = [Option<Box<Part>>; SHARDS];
@@ -66,6 +68,8 @@ pub struct State {
     blocks: Vec<Block>,
     #[allow(clippy::vec_box)] // Handed on as they are.
     parts: Vec<Box<Part>>,
+    /// Connections in the parts of `slots`.
+    held: usize,
     finished: bool,
     pub reading: bool,
     pub ended: bool,
@@ -94,6 +98,7 @@ impl State {
             assembly: BTreeMap::new(),
             blocks: Vec::new(),
             parts: Vec::new(),
+            held: 0,
             finished: false,
             reading: false,
             ended: false,
@@ -129,6 +134,7 @@ impl State {
         if !self.merging && self.slots.front().is_some_and(|slot| slot.done == SHARDS) {
             let Slot { block: Some(block), parts, .. } = self.slots.pop_front()? else { return None };
             self.first += 1;
+            self.held -= parts.iter().flatten().map(|part| part.held()).sum::<usize>();
             self.merging = true;
             return Some(Task::Merge { block, parts });
         }
@@ -173,7 +179,7 @@ impl State {
         if let Some(next) = self.next.get_mut(shard) {
             *next = number;
         }
-        ready
+        ready && (number == self.first || self.held < HELD)
     }
 
     fn analyse(&mut self, shard: usize) -> Option<Task> {
@@ -199,6 +205,7 @@ impl State {
     }
 
     pub fn analysed(&mut self, number: u64, shard: usize, part: Box<Part>) {
+        self.held += part.held();
         if let Some(slot) = self.slot(number) {
             slot.done += 1;
             if let Some(place) = slot.parts.get_mut(shard) {

@@ -121,7 +121,7 @@ impl Table {
             connection.end = end;
         }
         connection.release(&mut self.budget);
-        connection.finish(rows);
+        rows.over(connection);
     }
 
     /// The connections left at the end of a capture.

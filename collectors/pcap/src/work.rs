@@ -11,7 +11,7 @@ use crate::capture::{Capture, Chunk};
 use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::label::Namer;
-use crate::records::{Full, Rows, Scale, TABLES};
+use crate::records::{Full, Rows, Scale, Sink, TABLES};
 use crate::route::{Router, SHARDS};
 use crate::segments::{BUDGET, Budget};
 use crate::summary::Summary;
@@ -113,7 +113,5 @@ pub fn finish(tables: impl IntoIterator<Item = Table>, rows: &mut Rows, counts: 
         left.extend(table.into_connections());
     }
     left.sort_unstable_by_key(|connection| connection.place);
-    for mut connection in left {
-        connection.finish(rows);
-    }
+    left.into_iter().for_each(|connection| rows.over(connection));
 }
