@@ -25,7 +25,7 @@ pub struct Block {
     pub origin_ns: i64,
     /// `bytes` counts from the start of the capture.
     pub counts: Summary,
-    /// All in the order of the capture, or those of a shard.
+    /// Room for all in the order of the capture, or for those of a shard.
     packets: [Vec<Packet>; SHARDS],
     /// Where the packets of a shard stand in the block.
     places: [Vec<u32>; SHARDS],
@@ -54,19 +54,26 @@ impl Block {
     /// Decodes `chunk`, by shards.
     pub fn decode_by_shards(&mut self, chunk: &mut Chunk, router: &mut Router, clock: Clock) {
         let Block { packets, places, counts, .. } = self;
-        packets.iter_mut().for_each(Vec::clear);
         places.iter_mut().for_each(Vec::clear);
         *counts = begin(chunk, clock);
-        let mut packet = Packet::default();
+        // Packets come in trains: decoded in place where the one before was, and moved if that was wrong.
+        let mut guess = 0;
         for record in &chunk.records {
             let place = counts.tcp_packets as u32;
-            if counts.is_tcp(decode(&chunk.data, record, chunk.offset, &mut packet)) {
-                router.place(&mut packet);
-                let shard = usize::from(packet.shard);
-                if let (Some(packets), Some(places)) = (packets.get_mut(shard), places.get_mut(shard)) {
-                    packets.push(packet);
-                    places.push(place);
-                }
+            let Some(packet) = room(packets, places, guess) else { break };
+            if !counts.is_tcp(decode(&chunk.data, record, chunk.offset, packet)) {
+                continue;
+            }
+            router.place(packet);
+            let shard = usize::from(packet.shard);
+            if shard != guess {
+                let packet = *packet;
+                let Some(right) = room(packets, places, shard) else { break };
+                *right = packet;
+                guess = shard;
+            }
+            if let Some(places) = places.get_mut(shard) {
+                places.push(place);
             }
         }
     }
@@ -86,6 +93,20 @@ impl Block {
     pub fn has(&self, shard: usize) -> bool {
         self.places.get(shard).is_some_and(|places| !places.is_empty())
     }
+}
+
+/// Room for the next packet of a shard, of which those in `places` are there.
+#[inline(always)]
+fn room<'a>(
+    packets: &'a mut [Vec<Packet>; SHARDS],
+    places: &[Vec<u32>; SHARDS],
+    shard: usize,
+) -> Option<&'a mut Packet> {
+    let (packets, used) = (packets.get_mut(shard)?, places.get(shard)?.len());
+    if packets.len() == used {
+        packets.push(Packet::default());
+    }
+    packets.get_mut(used)
 }
 
 /// Corrects the times of `chunk` and begins its counts.
