@@ -269,6 +269,27 @@ def test_compression_is_left_out_for_the_edition_alone(database: store_lab.Datab
         assert not isinstance(raised.value, psycopg.errors.FeatureNotSupported)
 
 
+@pytest.mark.parametrize("edition", ["timescale", "apache", None])
+def test_the_servers_edition_decides_on_compression(edition: str | None, database: store_lab.Database) -> None:
+    """Of the community edition all is asked for, up to what the Apache edition, which the server really is, refuses."""
+    answer = "NULL" if edition is None else f"'{edition}'"
+    with connected("owner", database.url) as connection:
+        connection.execute("CREATE SCHEMA pretended")
+        connection.execute(
+            "CREATE FUNCTION pretended.current_setting(text, boolean) RETURNS text LANGUAGE sql"
+            f" AS $$ SELECT {answer}::text $$"
+        )
+        connection.execute("SET LOCAL search_path = pretended, pg_catalog, warpbed, public")
+        assert connection.execute("SELECT current_setting('timescaledb.license', true)").fetchone() == (edition,)
+        if edition == "timescale":
+            with pytest.raises(psycopg.errors.FeatureNotSupported, match='under the current "apache" license'):
+                migrate._compress(connection)
+        else:
+            migrate._compress(connection)
+        connection.rollback()
+    assert database.rows("SELECT proc_name FROM timescaledb_information.jobs WHERE hypertable_schema = 'warpbed'") == []
+
+
 def test_a_new_column_of_a_record_is_migrated_in(database: store_lab.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     more = {
         **records.SCHEMAS,
