@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from testbed.agent.plan import Plan
@@ -100,16 +101,34 @@ def _offloads(plan: Plan) -> Iterator[Finding]:
 
 
 def _delay_on_sender(plan: Plan) -> Iterator[Finding]:
-    """[2] Delay and loss have places of their own; loss on the first hop is still told apart from a sender's drop."""
+    """[2] Delay and loss have places of their own; loss on the first hop is still told apart from a sender's drop.
+
+    A first link with a rate and a buffer is part of the topology, as a slow network card is, where a later link can get more
+    than it carries from the senders' own links together; where none can, the sender's interface is the bottleneck.
+    """
+    paths = {(f.source, f.destination): path(plan.network, f.source, f.destination) for f in plan.flows}
+    arriving = _arriving_bps(paths.values())
     for flow in plan.flows:
-        first = path(plan.network, flow.source, flow.destination)[0][2]
-        if first.rate_bps is not None and first.buffer is not None:
+        (_, _, first), *later = paths[flow.source, flow.destination]
+        if first.rate_bps is None or first.buffer is None:
+            continue
+        if not any(d.rate_bps is not None and d.buffer is not None and arriving[a, b] > d.rate_bps for a, b, d in later):
             yield Finding(
                 "sender-queue",
                 "warning",
-                f"flow {flow.name}: the buffer of its first link is the sender's own interface, where TCP is told of drops; "
-                "put the bottleneck behind a router",
+                f"flow {flow.name}: its bottleneck is the sender's own interface, where TCP is told of drops; "
+                "put it behind a router",
             )
+
+
+def _arriving_bps(paths: Iterable[list[tuple[str, str, Direction]]]) -> dict[tuple[str, str], float]:
+    """The most that the first links of these paths let onto each later one, bit/s; infinite where one has no rate."""
+    firsts: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    for (source, peer, first), *later in paths:
+        rate = math.inf if first.rate_bps is None else float(first.rate_bps)
+        for a, b, _ in later:
+            firsts.setdefault((a, b), {})[source, peer] = rate
+    return {link: sum(rates.values()) for link, rates in firsts.items()}
 
 
 RULES: tuple[Callable[[Plan], Iterator[Finding]], ...] = (

@@ -56,6 +56,32 @@ def test_a_bottleneck_on_the_senders_own_interface_is_found(tmp_path: Path) -> N
     assert "sender-queue" in {finding.rule for finding in lint(dataclasses.replace(plan, network=network))}
 
 
+SLOW_CARDS = """\
+warpbed: 1
+name: cards
+title: Hosts whose own links have a rate and a buffer
+duration: 2s
+topology: {name: two_stage, params: {fast: 0, slow: 3, rate: 100mbit, slow_rate: 40mbit}}
+flows:
+"""
+
+
+@pytest.mark.parametrize(("senders", "speaks"), [(1, True), (2, True), (3, False)])
+def test_a_senders_link_is_part_of_the_topology_where_all_of_them_fill_a_later_one(
+    tmp_path: Path, senders: int, speaks: bool
+) -> None:
+    """40 Mbit/s each: two of them do not fill 100 Mbit/s, three do."""
+    flows = "".join(f"  - {{name: f{i}, cca: reno, from: s{i}, to: d{i}}}\n" for i in range(1, senders + 1))
+    found = [f for f in prepare(lab.write(tmp_path, SLOW_CARDS + flows)).findings if f.rule == "sender-queue"]
+    assert len(found) == (senders if speaks else 0)
+
+
+@pytest.mark.parametrize("file", ["tokuda2003/fig9", "tokuda2003/fig3", "yu2009/fig4-36"])
+def test_the_papers_topologies_with_slow_access_links_are_no_finding(file: str) -> None:
+    findings = prepare(lab.ROOT / f"experiments/{file}.yml").findings
+    assert "sender-queue" not in {finding.rule for finding in findings}
+
+
 def test_check_prints_findings_and_gives_1_for_errors(tmp_path: Path) -> None:
     file = lab.write(tmp_path, lab.SMALL.replace("flows:", "captures: {snap: 60B}\nflows:"))
     assert "snap" in lab.warpbed("check", file, code=1)

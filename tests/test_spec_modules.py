@@ -9,7 +9,9 @@ import re
 import pytest
 
 from kernels.spec.harness import Flow, Scenario, run_all
+from testbed.spec.names import project_ccas
 from testbed.virtual.launch import GuestKernel
+from tests import lab
 
 SOURCES = sorted((pathlib.Path(__file__).parents[1] / "kernels" / "modules").glob("tcp_*.c"))
 NAMES = [s.stem.removeprefix("tcp_") for s in SOURCES]
@@ -17,22 +19,28 @@ RANGE = re.compile(r"CC_PARAM_RANGE\((\w+), (\d+), (\d+)\)")
 USE = re.compile(r"module_param_cb\((\w+), &(\w+), &\w+, 0644\)")
 
 
-def ranges(source: pathlib.Path) -> list[tuple[str, int, int]]:
+def whole(source: pathlib.Path) -> str:
+    """A module's text with that of the headers of the project that it includes."""
     text = source.read_text()
-    for header in re.findall(r'#include "(\w+\.h)"', text):
-        text += (source.parent / header).read_text()
+    return text + "".join((source.parent / header).read_text() for header in re.findall(r'#include "(\w+\.h)"', text))
+
+
+def ranges(source: pathlib.Path) -> list[tuple[str, int, int]]:
+    text = whole(source)
     limits = {ops: (int(low), int(high)) for ops, low, high in RANGE.findall(text)}
     return [(name, *limits[ops]) for name, ops in USE.findall(text) if ops in limits]
 
 
+def descriptions(source: pathlib.Path) -> dict[str, str]:
+    return dict(re.findall(r'MODULE_PARM_DESC\((\w+),\s*"([^"]*)"', whole(source)))
+
+
 @pytest.mark.parametrize("source", SOURCES, ids=NAMES)
 def test_every_parameter_states_its_unit_or_range_and_default(source: pathlib.Path) -> None:
-    text = source.read_text()
-    described = dict(re.findall(r'MODULE_PARM_DESC\((\w+),\s*"([^"]*)"', text))
+    described = descriptions(source)
     for name, low, high in ranges(source):
-        if name in described:
-            assert f"{low}-{high}" in described[name], described[name]
-            assert described[name].endswith(")")
+        assert f"{low}-{high}" in described[name], described[name]
+        assert described[name].endswith(")")
 
 
 def parameter_path(name: str, parameter: str) -> str:
@@ -52,6 +60,40 @@ def test_values_out_of_range_are_refused_at_load_and_at_every_write(kernel: Gues
     refused = Scenario((), bring=tuple(NAMES), seconds=0.5, changes=tuple(loads))
     written = Scenario((), tuple(NAMES), seconds=0.5, changes=tuple(writes), trace=False)
     assert len(list(run_all(kernel, [refused, written]))) == 2
+
+
+def test_a_run_records_every_parameter_that_the_kernel_shows_and_each_of_them_has_a_range(
+    kernel: GuestKernel, tmp_path: pathlib.Path
+) -> None:
+    """A flow of every algorithm, three parameters set: /sys/module/tcp_*/parameters of the run are those whose ranges
+    the test above writes across, with the values of the file or else the defaults of their descriptions."""
+    text = lab.SMALL.partition("flows:")[0].replace("5s", "2s") + "flows:\n"
+    wanted = {"medley": {"init_cwnd": 4}, "ttfwc": {"tp": 40}, "iss": {"prefix4": 16}}
+    for number, name in enumerate(project_ccas()):
+        params = ", ".join(f"{key}: {value}" for key, value in wanted.get(name, {}).items())
+        text += f"  - {{name: f{number}, cca: {{name: {name}, params: {{{params}}}}}, from: s1, to: d1}}\n"
+    (run,) = lab.runs(lab.execute(tmp_path, text))
+    recorded = run["environment"]["kernel"]["module_params"]
+    for name, source in zip(NAMES, SOURCES, strict=True):
+        told = descriptions(source)
+        assert set(recorded.get(f"tcp_{name}", {})) == {parameter for parameter, _, _ in ranges(source)}
+        for parameter, value in recorded.get(f"tcp_{name}", {}).items():
+            default = told[parameter].rpartition("(")[2].rstrip(")")
+            assert value == str(wanted.get(name, {}).get(parameter, default)), (name, parameter)
+
+
+def test_values_out_of_range_are_refused_by_the_batching_of_receivers(kernel: GuestKernel) -> None:
+    limits = {"batch_bytes": (1, 64 << 20), "hold_ms": (1, 10000), "start_bytes": (0, 1 << 30)}
+    path = "/sys/module/warp_rxbatch/parameters"
+    changes = [(0.1, "insmod /mnt/warp_rxbatch.ko")]
+    for parameter, (low, high) in limits.items():
+        for value in (low - 1, high + 1):
+            changes.append((0.2, f"! Invalid write {path}/{parameter} {value}"))
+        changes += [(0.3, f"write {path}/{parameter} {value}") for value in (low, high)]
+    changes += [(0.3, f"! Invalid write {path}/ports {value}") for value in ("0", "x", "7-6", "65536")]
+    changes += [(0.4, "rmmod warp_rxbatch")]
+    (done,) = run_all(kernel, [Scenario((), bring=("warp_rxbatch",), seconds=0.5, changes=tuple(changes))])
+    assert done.drops == 0
 
 
 def test_unloading_is_refused_while_a_flow_runs_and_works_after(kernel: GuestKernel) -> None:

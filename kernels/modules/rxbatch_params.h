@@ -116,6 +116,11 @@ static int warp_set_hold(const char *val, const struct kernel_param *kp)
 	return param_set_uint_minmax(val, kp, 1, 10000);
 }
 
+static int warp_set_start(const char *val, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(val, kp, 0, 1 << 30);
+}
+
 static const struct kernel_param_ops warp_batch_ops = {
 	.set = warp_set_batch,
 	.get = param_get_uint,
@@ -126,12 +131,17 @@ static const struct kernel_param_ops warp_hold_ops = {
 	.get = param_get_uint,
 };
 
+static const struct kernel_param_ops warp_start_ops = {
+	.set = warp_set_start,
+	.get = param_get_uint,
+};
+
 module_param_cb(batch_bytes, &warp_batch_ops, &batch_bytes, 0644);
 MODULE_PARM_DESC(batch_bytes, "wake the process when it can read this much, or all it asked for (1 to 64 Mi, default 256 Ki)");
 module_param_cb(hold_ms, &warp_hold_ops, &hold_ms, 0644);
 MODULE_PARM_DESC(hold_ms, "wake it at the latest after this time (1 to 10000, default 20)");
-module_param(start_bytes, uint, 0644);
-MODULE_PARM_DESC(start_bytes, "leave a connection alone until it has received this much (default 1 Mi)");
+module_param_cb(start_bytes, &warp_start_ops, &start_bytes, 0644);
+MODULE_PARM_DESC(start_bytes, "leave a connection alone until it has received this much (0 to 1 Gi, default 1 Mi)");
 module_param(sockets, uint, 0444);
 MODULE_PARM_DESC(sockets, "connections with such a port now");
 module_param(batches, uint, 0444);
