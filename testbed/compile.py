@@ -179,13 +179,14 @@ def _host(name: str, experiment: Experiment, network: Network, flows: tuple[Flow
     rules: list[HostRules] = [experiment.hosts]
     if name in experiment.hosts.only:
         rules.append(experiment.hosts.only[name])
-    ack, mss, bursts = "delayed", None, "linux"
+    ack, mss, bursts, window = "delayed", None, "linux", None
     for rule in rules:
         sysctls.update({key: str(value) for key, value in rule.sysctls.items()})
         ack = rule.ack or ack
         mss = rule.mss if rule.mss is not None else mss
         bursts = rule.bursts or bursts
-    return HostSettings(sysctls, ack, mss, bursts)
+        window = rule.initial_window or window
+    return HostSettings(sysctls, ack, mss, bursts, window)
 
 
 def _captures(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LBC: byte counting in slow start, and the module against the specification."""
+"""LBC: byte counting in slow start, `perack`: none at all, and the module against the specifications."""
 
 from __future__ import annotations
 
@@ -41,3 +41,9 @@ def test_with_a_limit_of_one_it_is_reno_with_a_first_ssthresh(kernel: GuestKerne
     scenario = dataclasses.replace(standard("lbc")["delayed ACKs"], params={"lbc": {"limit": 1, "init_ssthresh": 40}})
     found = follows(kernel, {"first ssthresh": scenario}, lambda hook: lbc.Lbc(float(hook.cwnd), L=1, ssthresh=40.0), 1)
     assert found["first ssthresh"].losses == 0
+
+
+def test_perack_follows_its_specification_with_a_receiver_that_delays_acks(kernel: GuestKernel) -> None:
+    """Slow start, avoidance and a loss; each ACK counts for one packet, also where it covers two."""
+    scenarios = {"delayed ACKs": standard("perack", "lbc")["delayed ACKs"]}
+    follows(kernel, scenarios, lambda hook: lbc.PerAck(float(hook.cwnd)), 1)

@@ -68,18 +68,18 @@ def test_a_run_records_every_parameter_that_the_kernel_shows_and_each_of_them_ha
     """A flow of every algorithm, three parameters set: /sys/module/tcp_*/parameters of the run are those whose ranges
     the test above writes across, with the values of the file or else the defaults of their descriptions."""
     text = lab.SMALL.partition("flows:")[0].replace("5s", "2s") + "flows:\n"
-    wanted = {"medley": {"init_cwnd": 4}, "ttfwc": {"tp": 40}, "iss": {"prefix4": 16}}
+    wanted = {"tcp_medley": {"init_cwnd": 4}, "tcp_ttfwc": {"tp": 40}, "tcp_iss": {"prefix4": 16}}
     for number, name in enumerate(project_ccas()):
-        params = ", ".join(f"{key}: {value}" for key, value in wanted.get(name, {}).items())
+        params = ", ".join(f"{key}: {value}" for key, value in wanted.get(f"tcp_{name}", {}).items())
         text += f"  - {{name: f{number}, cca: {{name: {name}, params: {{{params}}}}}, from: s1, to: d1}}\n"
     (run,) = lab.runs(lab.execute(tmp_path, text))
     recorded = run["environment"]["kernel"]["module_params"]
     for name, source in zip(NAMES, SOURCES, strict=True):
-        told = descriptions(source)
-        assert set(recorded.get(f"tcp_{name}", {})) == {parameter for parameter, _, _ in ranges(source)}
-        for parameter, value in recorded.get(f"tcp_{name}", {}).items():
+        told, module = descriptions(source), f"tcp_{name}"
+        assert set(recorded.get(module, {})) == {parameter for parameter, _, _ in ranges(source)}
+        for parameter, value in recorded.get(module, {}).items():
             default = told[parameter].rpartition("(")[2].rstrip(")")
-            assert value == str(wanted.get(name, {}).get(parameter, default)), (name, parameter)
+            assert value == str(wanted.get(module, {}).get(parameter, default)), (name, parameter)
 
 
 def test_values_out_of_range_are_refused_by_the_batching_of_receivers(kernel: GuestKernel) -> None:

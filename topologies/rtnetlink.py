@@ -24,7 +24,7 @@ IFA_ADDRESS, IFA_LOCAL = 1, 2
 NDA_DST, NDA_LLADDR = 1, 2
 NUD_PERMANENT = 0x80
 RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_METRICS = 1, 4, 5, 8
-RTAX_ADVMSS, RTAX_QUICKACK = 8, 15
+RTAX_ADVMSS, RTAX_INITCWND, RTAX_QUICKACK = 8, 11, 15
 RT_TABLE_MAIN, RTPROT_BOOT, RTN_UNICAST = 254, 3, 1
 SEND_BYTES = 6 << 10
 """Questions that are sent before their answers are read: what fits into every socket's buffer."""

@@ -8,9 +8,14 @@
  * RFC 3465 with L = 2, as Yu 2009 (dissertation, University of Florida) compares
  * with it: on until the first loss, then one packet per ACK.
  *
+ * `perack` counts ACKs instead, however many packets they cover: one packet per
+ * ACK in slow start and one per window of ACKs after (RFC 2581).  That is the
+ * Reno of ns-2 and of Yu's figures ("DelAck"); the kernel's own Reno counts the
+ * packets, so that a receiver that delays ACKs does not slow it down.
+ *
  * Differences from the paper
- *  - Congestion avoidance is the kernel's Reno: one packet per window of packets
- *    ACKed, not of ACKs.
+ *  - LBC's congestion avoidance is the kernel's Reno: one packet per window of
+ *    packets ACKed, not of ACKs.
  *  - L is a parameter; with 1 this is Reno, for whoever needs Reno with a first
  *    ssthresh (init_ssthresh, as in Yu's simulations; none by default).
  */
@@ -32,18 +37,30 @@ module_param_cb(init_ssthresh, &init_ssthresh_ops, &init_ssthresh, 0644);
 MODULE_PARM_DESC(init_ssthresh, "first ssthresh, packets, 2-1000000, 0-1 none, 0-1000000 (0)");
 
 struct lbc {
-	u8 lost;			/* a loss has happened */
+	u8 lost:1;			/* a loss has happened */
+	u8 per_ack:1;			/* perack: nothing but ACKs counts */
 };
 
-static void lbc_init(struct sock *sk)
+static void lbc_begin(struct sock *sk, bool per_ack)
 {
 	struct lbc *ca = inet_csk_ca(sk);
 	u32 ssthresh = READ_ONCE(init_ssthresh);
 
 	ca->lost = 0;
+	ca->per_ack = per_ack;
 	if (ssthresh > 1 && cc_is_new(tcp_sk(sk)))
 		tcp_sk(sk)->snd_ssthresh = ssthresh;
 	trace_cc_hook(sk, CC_INIT, 0, -1);
+}
+
+static void lbc_init(struct sock *sk)
+{
+	lbc_begin(sk, false);
+}
+
+static void perack_init(struct sock *sk)
+{
+	lbc_begin(sk, true);
 }
 
 static void lbc_cong_avoid(struct sock *sk, u32 ack, u32 acked)
@@ -53,10 +70,11 @@ static void lbc_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	bool limited = tcp_is_cwnd_limited(sk);
 
 	if (limited && tcp_in_slow_start(tp))
-		tcp_slow_start(tp, min(acked, ca->lost ? 1U :
-						       READ_ONCE(limit)));
+		tcp_slow_start(tp, ca->lost || ca->per_ack ? 1 :
+				   min(acked, READ_ONCE(limit)));
 	else if (limited)
-		tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp), acked);
+		tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp),
+				  ca->per_ack ? 1 : acked);
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 
@@ -70,25 +88,39 @@ static u32 lbc_ssthresh(struct sock *sk)
 	return ssthresh;
 }
 
-static struct tcp_congestion_ops tcp_lbc __read_mostly = {
-	.init		= lbc_init,
-	.pkts_acked	= cc_reno_pkts_acked,
-	.cong_avoid	= lbc_cong_avoid,
-	.ssthresh	= lbc_ssthresh,
-	.set_state	= cc_reno_set_state,
-	.undo_cwnd	= cc_reno_undo_cwnd,
-	.owner		= THIS_MODULE,
-	.name		= "lbc",
-};
+#define LBC_OPS(_name, _init) {					\
+	.init		= _init,				\
+	.pkts_acked	= cc_reno_pkts_acked,			\
+	.cong_avoid	= lbc_cong_avoid,			\
+	.ssthresh	= lbc_ssthresh,				\
+	.set_state	= cc_reno_set_state,			\
+	.undo_cwnd	= cc_reno_undo_cwnd,			\
+	.owner		= THIS_MODULE,				\
+	.name		= _name,				\
+}
+
+static struct tcp_congestion_ops tcp_lbc __read_mostly =
+	LBC_OPS("lbc", lbc_init);
+static struct tcp_congestion_ops tcp_perack __read_mostly =
+	LBC_OPS("perack", perack_init);
 
 static int __init lbc_register(void)
 {
+	int err;
+
 	BUILD_BUG_ON(sizeof(struct lbc) > ICSK_CA_PRIV_SIZE);
-	return tcp_register_congestion_control(&tcp_lbc);
+	err = tcp_register_congestion_control(&tcp_lbc);
+	if (err)
+		return err;
+	err = tcp_register_congestion_control(&tcp_perack);
+	if (err)
+		tcp_unregister_congestion_control(&tcp_lbc);
+	return err;
 }
 
 static void __exit lbc_unregister(void)
 {
+	tcp_unregister_congestion_control(&tcp_perack);
 	tcp_unregister_congestion_control(&tcp_lbc);
 }
 
@@ -97,3 +129,4 @@ module_exit(lbc_unregister);
 
 MODULE_DESCRIPTION("Slow start with limited byte counting (RFC 3465, as in Yu 2009)");
 MODULE_LICENSE("GPL");
+MODULE_ALIAS("tcp_perack");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow start with limited byte counting: RFC 3465 with L = 2, as in Yu 2009."""
+"""Slow start with limited byte counting: RFC 3465 with L = 2, as in Yu 2009; and Reno that counts ACKs (RFC 2581)."""
 
 from __future__ import annotations
 
@@ -25,3 +25,15 @@ class Lbc(Reno):
     def on_loss(self, now_s: float) -> None:
         super().on_loss(now_s)
         self.lost = True
+
+
+class PerAck(Reno):
+    """One packet per ACK in slow start, one per window of ACKs after: `perack`, the Reno of ns-2."""
+
+    def on_ack(self, ack: Ack) -> None:
+        if not ack.limited:
+            return
+        if self.slow_start:
+            self.grow_slow_start(1)
+        else:
+            self.grow_avoidance(1)

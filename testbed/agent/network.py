@@ -18,7 +18,7 @@ from testbed.agent.plan import PROBE_BYTES, HostSettings, Plan
 from topologies.mininet_build import BuildError, NetworkTopo, WireLink, send
 from topologies.model import Network, NodePlan, address_plan
 from topologies.qdisc_netlink import OwnQdisc, anchor
-from topologies.rtnetlink import RTAX_ADVMSS, RTAX_QUICKACK, route, segments_at_once
+from topologies.rtnetlink import RTAX_ADVMSS, RTAX_INITCWND, RTAX_QUICKACK, route, segments_at_once
 
 WIRES = "wires"
 """Name under which the namespace of the wires is reported."""
@@ -98,6 +98,8 @@ def apply_settings(plan: NodePlan, settings: HostSettings) -> None:
     metrics = {RTAX_QUICKACK: 1} if settings.ack == "every" else {}
     if settings.mss is not None:
         metrics[RTAX_ADVMSS] = settings.mss
+    if settings.initial_window is not None:
+        metrics[RTAX_INITCWND] = settings.initial_window
     if metrics:
         send([route(r.interface, r.destination, r.via, metrics) for r in plan.routes])
 

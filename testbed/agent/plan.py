@@ -64,12 +64,14 @@ class TrafficPlan:
 @dataclass(frozen=True)
 class HostSettings:
     """Per host: sysctls, whether its receivers acknowledge every packet, the MSS it advertises (bytes), and whether TCP may
-    hand several packets on at once (`linux`: up to 1 ms of its pacing rate; `none`: one)."""
+    hand several packets on at once (`linux`: up to 1 ms of its pacing rate; `none`: one), and with how many packets its
+    connections begin (None: the kernel's ten)."""
 
     sysctls: dict[str, str] = field(default_factory=dict)
     ack: str = "delayed"
     mss: int | None = None
     bursts: str = "linux"
+    initial_window: int | None = None
 
 
 @dataclass(frozen=True)

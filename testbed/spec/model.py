@@ -49,6 +49,7 @@ class HostRules(Model):
     ack: Literal["delayed", "every"] | None = None
     mss: Annotated[int, Field(ge=88, le=8960)] | None = None
     bursts: Literal["linux", "none"] | None = None
+    initial_window: Annotated[int, Field(ge=1, le=1000)] | None = None
 
 
 class Hosts(HostRules):
