@@ -16,6 +16,8 @@ from tests import lab
 SOURCES = sorted((pathlib.Path(__file__).parents[1] / "kernels" / "modules").glob("tcp_*.c"))
 NAMES = [s.stem.removeprefix("tcp_") for s in SOURCES]
 RANGE = re.compile(r"CC_PARAM_RANGE\((\w+), (\d+), (\d+)\)")
+CHOICES = {("tcp_ghighspeed", "w_low"): (31, 38)}
+"""Parameters that take single values instead of a range."""
 USE = re.compile(r"module_param_cb\((\w+), &(\w+), &\w+, 0644\)")
 
 
@@ -43,8 +45,8 @@ def test_every_parameter_states_its_unit_or_range_and_default(source: pathlib.Pa
         assert described[name].endswith(")")
 
 
-def parameter_path(name: str, parameter: str) -> str:
-    return f"/sys/module/tcp_{name}/parameters/{parameter}"
+def parameter_path(module: str, parameter: str) -> str:
+    return f"/sys/module/{module}/parameters/{parameter}"
 
 
 def test_values_out_of_range_are_refused_at_load_and_at_every_write(kernel: GuestKernel) -> None:
@@ -54,8 +56,13 @@ def test_values_out_of_range_are_refused_at_load_and_at_every_write(kernel: Gues
         for parameter, low, high in ranges(source):
             for value in (high + 1, *([low - 1] if low else [])):
                 loads.append((0.1, f"! arameter insmod /mnt/tcp_{name}.ko {parameter}={value}"))
-                writes.append((0.1, f"! Invalid write {parameter_path(name, parameter)} {value}"))
-            writes += [(0.2, f"write {parameter_path(name, parameter)} {value}") for value in (low, high)]
+                writes.append((0.1, f"! Invalid write {parameter_path(f'tcp_{name}', parameter)} {value}"))
+            writes += [(0.2, f"write {parameter_path(f'tcp_{name}', parameter)} {value}") for value in (low, high)]
+    for (module, parameter), values in CHOICES.items():
+        for value in (0, values[0] - 1, values[0] + 1, values[-1] - 1, values[-1] + 1):
+            loads.append((0.1, f"! arameter insmod /mnt/{module}.ko {parameter}={value}"))
+            writes.append((0.1, f"! Invalid write {parameter_path(module, parameter)} {value}"))
+        writes += [(0.2, f"write {parameter_path(module, parameter)} {value}") for value in values]
     assert len(loads) + len(writes) > 200
     refused = Scenario((), bring=tuple(NAMES), seconds=0.5, changes=tuple(loads))
     written = Scenario((), tuple(NAMES), seconds=0.5, changes=tuple(writes), trace=False)
@@ -76,7 +83,8 @@ def test_a_run_records_every_parameter_that_the_kernel_shows_and_each_of_them_ha
     recorded = run["environment"]["kernel"]["module_params"]
     for name, source in zip(NAMES, SOURCES, strict=True):
         told, module = descriptions(source), f"tcp_{name}"
-        assert set(recorded.get(module, {})) == {parameter for parameter, _, _ in ranges(source)}
+        known = {parameter for parameter, _, _ in ranges(source)} | {p for m, p in CHOICES if m == module}
+        assert set(recorded.get(module, {})) == known
         for parameter, value in recorded.get(module, {}).items():
             default = told[parameter].rpartition("(")[2].rstrip(")")
             assert value == str(wanted.get(module, {}).get(parameter, default)), (name, parameter)
