@@ -112,7 +112,9 @@ def _delay_on_sender(plan: Plan) -> Iterator[Finding]:
         (_, _, first), *later = paths[flow.source, flow.destination]
         if first.rate_bps is None or first.buffer is None:
             continue
-        if not any(d.rate_bps is not None and d.buffer is not None and arriving[a, b] > d.rate_bps for a, b, d in later):
+        if not any(
+            d.rate_bps is not None and d.buffer is not None and arriving[a, b] > d.rate_bps for a, b, d in later
+        ):
             yield Finding(
                 "sender-queue",
                 "warning",
