@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -40,6 +41,51 @@ def test_a_kernel_with_checks_has_nothing_to_say_of_any_module() -> None:
     except WarpbedError as error:
         pytest.skip(str(error))
     assert "no complaint" in sanitize.check(2)
+
+
+FAULTY = """\
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/module.h>
+#include <linux/slab.h>
+static int __init faulty_init(void)
+{
+	char *p = kmalloc(24, GFP_KERNEL);
+
+	if (!p)
+		return -ENOMEM;
+	OPTIMIZER_HIDE_VAR(p);
+	FAULT;
+	return 0;
+}
+static void __exit faulty_exit(void) { }
+module_init(faulty_init);
+module_exit(faulty_exit);
+MODULE_DESCRIPTION("A fault that the kernel's checks have to find");
+MODULE_LICENSE("GPL");
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [("p[24] = 1; kfree(p)", "KASAN: slab-out-of-bounds"), ("kfree(p); p[0] = 1", "use-after-free"), ("", "kmemleak")],
+)
+def test_the_kernel_with_checks_finds_an_overflow_a_use_after_free_and_a_leak(
+    fault: str, words: str, tmp_path: Path
+) -> None:
+    try:
+        kernel = sanitize.kernel()
+    except WarpbedError as error:
+        pytest.skip(str(error))
+    (tmp_path / "tcp_faulty.c").write_text(FAULTY.replace("FAULT;", f"{fault};"))
+    (tmp_path / "Kbuild").write_text("obj-m += tcp_faulty.o\n")
+    tree = kernel.linux.parent / "build"
+    command = ["make", "-C", tree, "ARCH=um", f"M={tmp_path}", "modules"]
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+    subprocess.run(command, check=True, capture_output=True, env=environment)
+    with pytest.raises(harness.GuestError, match=words):
+        harness.run_cycles(dataclasses.replace(kernel, modules=tmp_path), ["faulty"], ["reno"], 2)
 
 
 @pytest.mark.parametrize(
