@@ -248,7 +248,10 @@ def _boot(kernel: Kernel, out: pathlib.Path, timeout_s: float, *, warnings: bool
     console = (done.stdout + done.stderr).decode(errors="replace")
     if (out / "error.txt").exists():
         raise GuestError((out / "error.txt").read_text() + console[-2000:])
-    if done.returncode or SPLATS.search(console):
+    if splat := SPLATS.search(console):
+        begin = console.rfind("\n", 0, splat.start()) + 1
+        raise GuestError(f"exit {done.returncode}; the kernel says:\n{console[begin : begin + 3000]}")
+    if done.returncode:
         raise GuestError(f"exit {done.returncode}; console ends:\n{console[-3000:]}")
 
 
