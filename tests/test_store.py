@@ -255,6 +255,7 @@ def test_compression_is_left_out_for_the_edition_alone(database: store_lab.Datab
     assert database.rows("SELECT proc_name FROM timescaledb_information.jobs WHERE hypertable_schema = 'warpbed'") == []
     with connected("owner", database.url, autocommit=True) as connection:
         connection.execute(migrate.NEWEST_RUN)
+        settings = ""
         for table in tables.tables():
             if not table.timed:
                 assert list(migrate.compression(table)) == []
