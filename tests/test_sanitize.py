@@ -86,7 +86,7 @@ def test_the_kernel_with_checks_finds_an_overflow_a_use_after_free_and_a_leak(
     (tmp_path / "tcp_faulty.c").write_text(FAULTY.replace("FAULT;", f"{fault};"))
     (tmp_path / "Kbuild").write_text("obj-m += tcp_faulty.o\n")
     tree = kernel.linux.parent / "build"
-    command = ["make", "-C", tree, "ARCH=um", f"M={tmp_path}", "modules"]
+    command = ["make", "-C", str(tree), "ARCH=um", f"M={tmp_path}", "modules"]
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
     subprocess.run(command, check=True, capture_output=True, env=environment)
     with pytest.raises(harness.GuestError, match=words):
