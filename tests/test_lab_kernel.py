@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels and modules on a lab machine that has a disk, a boot loader and a distribution's kernel of its own.
 
-The machine is a QEMU with an emulated CPU, reached over SSH as a lab's are; each step of the second test starts from what
-the one before has left: a package of our kernel, one that does not boot, the way back, and DKMS.
+The machine is a QEMU with an emulated CPU, reached over SSH as a lab's are; each step of a test starts from what the one
+before has left: a package of our kernel, one that does not boot, the way back, and DKMS.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 
 from testbed.hosts.vm.builds import Builds
 from testbed.virtual.cage import die_with_parent
-from tests import lab
+from tests import lab, recap
 from tests.lab_machine.machine import LabMachine, running
 from tests.test_playbooks import BIN
 
@@ -38,14 +37,22 @@ def test_a_package_is_booted_once_proven_and_only_then_the_default(builds: Build
         a_package_is_booted_once_proven_and_only_then_the_default(machine, state(machine), builds, tmp_path)
 
 
+def test_a_kernel_that_does_not_boot_gives_way_and_teardown_leaves_nothing(builds: Builds, tmp_path: Path) -> None:
+    with running(tmp_path) as machine:
+        stock = state(machine)
+        a_kernel_that_does_not_boot_gives_way_to_the_one_before(machine, stock["kernel"].strip(), builds, tmp_path)
+        teardown_goes_back_to_the_distributions_kernel_and_leaves_nothing(machine, stock, tmp_path)
+
+
 @pytest.mark.skip(
-    reason="a package that does not boot, teardown and DKMS on such a machine have not run to their end yet"
+    reason="the way back from a kernel of ours, and DKMS on such a machine, have not run to their end yet"
 )
-def test_a_machine_survives_a_kernel_that_does_not_boot_and_is_given_back(builds: Builds, tmp_path: Path) -> None:
+def test_a_kernel_of_ours_and_dkms_modules_are_taken_away_again(builds: Builds, tmp_path: Path) -> None:
     with running(tmp_path) as machine:
         stock = state(machine)
         a_package_is_booted_once_proven_and_only_then_the_default(machine, stock, builds, tmp_path)
-        a_kernel_that_does_not_boot_gives_way_to_the_one_before(machine, builds, tmp_path)
+        release = builds.kernel_facts["kernel_release"]
+        a_kernel_that_does_not_boot_gives_way_to_the_one_before(machine, release, builds, tmp_path)
         teardown_goes_back_to_the_distributions_kernel_and_leaves_nothing(machine, stock, tmp_path)
         dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(machine, stock, tmp_path)
 
@@ -55,7 +62,10 @@ def state(machine: LabMachine) -> dict[str, str]:
         "kernel": machine.run("uname", "-r"),
         "packages": machine.run("dpkg-query", "--show"),
         "boot": machine.run("sh", "-c", "ls /boot; ls /etc/default/grub.d 2>/dev/null || true"),
-        "modules": machine.run("sh", "-c", "find /usr/src /var/lib/dkms /lib/modules -mindepth 1 -maxdepth 1 -type d"),
+        "folder": machine.run("sh", "-c", "ls -d /var/lib/warpbed 2>/dev/null || true"),
+        "modules": machine.run(
+            "sh", "-c", "find /usr/src /var/lib/dkms /lib/modules -mindepth 1 -maxdepth 1 -type d | sort"
+        ),
     }
 
 
@@ -64,7 +74,7 @@ def play(machine: LabMachine, folder: Path, playbook: str, *arguments: str, code
         [BIN / "ansible-playbook", f"playbooks/{playbook}.yml", "-i", machine.inventory(folder, **more), *arguments],
         cwd=lab.ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent,
         env={**os.environ, "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"),
-             "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"},
+             **recap.WORDS},
     )  # fmt: skip
     assert done.returncode == code, (done.stdout + done.stderr)[-4000:]
     return done.stdout
@@ -88,18 +98,18 @@ def a_package_is_booted_once_proven_and_only_then_the_default(
     assert loaded == next(m["srcversion"] for m in builds.kernel_facts["modules"] if m["name"] == "tcp_medley")
     assert release in machine.run("grub-editenv", "-", "list")
     again = play(machine, tmp_path, "lab_kernel", **wanted)
-    assert re.search(r"changed=0 .* failed=0", again), again
+    recap.assert_changes_nothing(again)
     assert len(machine.boots()) == 2
 
 
 def a_kernel_that_does_not_boot_gives_way_to_the_one_before(
-    machine: LabMachine, builds: Builds, tmp_path: Path
+    machine: LabMachine, release: str, builds: Builds, tmp_path: Path
 ) -> None:
+    """release: the kernel that runs, and is to run afterwards."""
     package = broken_package(builds, tmp_path)
     wanted: dict[str, Any] = {"lab_kernel_mode": "deb", "lab_kernel_deb": [str(package)], "lab_kernel_release": BROKEN,
               "lab_kernel_panic_s": 3, "lab_kernel_boot_s": BOOT_S}  # fmt: skip
     words = play(machine, tmp_path, "lab_kernel", code=2, **wanted)
-    release = builds.kernel_facts["kernel_release"]
     told = " ".join(words.split())
     assert (
         f"did not come back with {BROKEN} within {BOOT_S} s" in told
@@ -134,8 +144,7 @@ def teardown_goes_back_to_the_distributions_kernel_and_leaves_nothing(
     play(machine, tmp_path, "teardown", "-e", "lab_teardown_modules=true")
     assert state(machine) == stock
     assert machine.boots()[-1] == stock["kernel"].strip() == machine.boots()[0]
-    words = play(machine, tmp_path, "teardown", "-e", "lab_teardown_modules=true")
-    assert re.search(r"changed=0 .* failed=0", words), words
+    recap.assert_changes_nothing(play(machine, tmp_path, "teardown", "-e", "lab_teardown_modules=true"))
 
 
 def dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(
@@ -145,7 +154,7 @@ def dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(
     play(machine, tmp_path, "lab_kernel", **wanted)
     assert "medley" in machine.run("cat", "/proc/sys/net/ipv4/tcp_available_congestion_control")
     assert machine.run("modinfo", "-F", "filename", "tcp_medley").startswith(f"/lib/modules/{stock['kernel'].strip()}/")
-    assert re.search(r"changed=0 .* failed=0", play(machine, tmp_path, "lab_kernel", **wanted))
-    machine.run("rmmod", "tcp_medley")
+    recap.assert_changes_nothing(play(machine, tmp_path, "lab_kernel", **wanted))
     play(machine, tmp_path, "teardown", "-e", "lab_teardown_modules=true")
     assert state(machine) == stock
+    assert "tcp_medley" not in machine.run("lsmod")

@@ -39,7 +39,14 @@ INITTAB = """\
 ::respawn:/usr/sbin/sshd -D -e
 ::shutdown:/bin/sync
 """
-SHUTDOWN = "#!/bin/sh\n# `shutdown -r`, which busybox has under another name\nexec busybox reboot\n"
+SHUTDOWN = """\
+#!/bin/sh
+# `shutdown -r`, which busybox has under another name. Debian's own unmounts the disk; here freezing it brings to their places the
+# files that only the journal has, which the boot loader does not read.
+sync
+fsfreeze --freeze / && fsfreeze --unfreeze /
+exec busybox reboot
+"""
 DEFAULTS = (
     'GRUB_TIMEOUT=0\nGRUB_CMDLINE_LINUX_DEFAULT=""\nGRUB_CMDLINE_LINUX="console=ttyS0 loglevel=4 no_timer_check"\n'
 )
