@@ -20,7 +20,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from testbed.cache import ROOT, cache_dir
-from tests import lab, store_lab
+from tests import lab, recap, store_lab
 from tests.make_results import Case
 from tests.sshhosts import SshHosts, needs_ssh_hosts
 from tests.test_playbooks import BIN
@@ -87,9 +87,9 @@ def free_port() -> int:
         return port
 
 
-def warpbed(state: Path, docker: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def warpbed(state: Path, docker: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name not in ("PGPASSFILE", "WARPBED_DATABASE")}
-    environment |= {"WARPBED_STATE": str(state), "DOCKER_HOST": docker}
+    environment |= {"WARPBED_STATE": str(state), "DOCKER_HOST": docker, **more}
     return subprocess.run(
         [ROOT / "warpbed", *arguments], capture_output=True, text=True, check=False, env=environment, timeout=500
     )
@@ -119,6 +119,7 @@ def test_up_loads_results_privately_and_down_keeps_them_until_purged(docker: str
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"postgresql://127.0.0.1:{port}/warpbed" in done.stdout
     assert warpbed(state, docker, "store", "status").stdout.splitlines()[-1].startswith("2 runs")
+    recap.assert_changes_nothing(warpbed(state, docker, *start, str(results), **recap.WORDS).stdout)
 
     files = [
         path
@@ -141,6 +142,7 @@ def test_up_loads_results_privately_and_down_keeps_them_until_purged(docker: str
     assert down.returncode == 0, down.stdout + down.stderr
     assert containers(docker) == []
     assert volumes(docker)
+    recap.assert_changes_nothing(warpbed(state, docker, "dashboards", "down", **recap.WORDS).stdout)
     unreachable = warpbed(state, docker, "store", "status")
     assert unreachable.returncode == 2
     assert "dashboards up" in unreachable.stderr

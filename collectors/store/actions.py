@@ -24,7 +24,7 @@ from collectors.store.errors import StoreError, StoreUsageError
 
 def load(path: Path, database: str | None, out: TextIO) -> int:
     """Store all runs below a path; one that cannot be read is told and does not keep the others out (exit code 1)."""
-    folders, failed = folder.find(path), 0
+    folders, failed, changed = folder.find(path), 0, 0
     with connected("writer", database, autocommit=True) as connection:
         migration.require(connection)
         for run in folders:
@@ -35,9 +35,12 @@ def load(path: Path, database: str | None, out: TextIO) -> int:
                 failed += 1
                 continue
             outcome, rows = ingest.ingest(connection, found)
+            changed += outcome != "present"
             print(f"{outcome}: {run}" + (f" ({rows} rows)" if rows else ""), file=out, flush=True)
     if failed:
         raise StoreError(f"{failed} of {len(folders)} run folders could not be read; the others are stored")
+    if not changed:
+        print(f"nothing to do: all {len(folders)} runs are in the store", file=out)
     return 0
 
 

@@ -122,6 +122,7 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
     before = kept.read_text() if kept.is_file() else ""
     hosts = ends.parse(before if options.ends is None else options.ends, campaign, before)
     kept.write_text(json.dumps({"hosts": {name: end.model_dump() for name, end in hosts.items()}}))
+    there = _made(journal)
     stop = threading.Event()
     stop_on_signals(_Cancel(stop))
     conductor = Conductor(
@@ -134,7 +135,13 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
         raise WarpbedError(str(error)) from error
     for transfer in missing:
         print(f"missing: {transfer}")
+    if not missing and _made(journal) == there:
+        print(f"nothing to do: all {there} transfers are there")
     return 1 if missing else 0
+
+
+def _made(journal: Journal) -> int:
+    return sum(event["event"] == "done" for event in journal.events())
 
 
 class _Cancel:
