@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from testbed.virtual.cage import die_with_parent
-from tests import lab
+from tests import lab, recap
 from tests.sshhosts import SshHosts, needs_ssh_hosts, run
 from tests.test_playbooks import BIN
 
@@ -101,7 +101,10 @@ def inventory(hosts: SshHosts, folder: Path, **more: Any) -> Path:
     return file
 
 
-def play(hosts: SshHosts, folder: Path, playbook: str, *arguments: str, **more: Any) -> subprocess.Popen[str]:
+def play(
+    hosts: SshHosts, folder: Path, playbook: str, *arguments: str, counted: bool = False, **more: Any
+) -> subprocess.Popen[str]:
+    """counted: with Ansible's own output, which ends with how much each host was changed"""
     file = lab.write(folder, EXPERIMENT)
     variables = {
         "experiment": str(file), "experiment_results": str(folder / "results"), "experiment_host": "lab",
@@ -111,7 +114,8 @@ def play(hosts: SshHosts, folder: Path, playbook: str, *arguments: str, **more: 
         [str(BIN / "ansible-playbook"), f"playbooks/{playbook}.yml", "-i", str(inventory(hosts, folder, **more)),
          "-e", json.dumps(variables), *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=lab.ROOT, stdin=subprocess.DEVNULL,
-        env={**os.environ, "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"), "PYTHONPATH": str(lab.ROOT)},
+        env={**os.environ, "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"), "PYTHONPATH": str(lab.ROOT),
+             **(recap.WORDS if counted else {})},
         start_new_session=True, preexec_fn=die_with_parent,
     )  # fmt: skip
 
@@ -150,14 +154,17 @@ def test_check_changes_nothing_a_run_gives_a_result_and_teardown_puts_all_back(h
     assert lab.table(made["path"], "flows")["delivered_bytes"].tolist() == [5_000_000]
     assert made["facts"]["host"]["machines"]["s1"]["host"] == hosts.control("s")
     assert "reno" in made["facts"]["host"]["machines"]["s1"]["modules"]
-    again = end(play(hosts, tmp_path, "run_experiment"))
-    assert "nothing to do: all 1 runs are there" in again and "Record, then tune" not in again
+    again = end(play(hosts, tmp_path, "run_experiment", counted=True))
+    assert "nothing to do: all 1 runs are there" in again
+    for role in ("lab_preflight", "lab_path", "lab_kernel", "lab_tuning", "experiment"):
+        assert f"TASK [{role} : " in again
+    recap.assert_changes_nothing(again)
     for name in hosts.names:
         assert hosts.processes(name) == []
     assert "back to" in end(play(hosts, tmp_path, "teardown", "--check"))
     end(play(hosts, tmp_path, "teardown"))
     assert condition(hosts) == before
-    assert "Put back" not in end(play(hosts, tmp_path, "teardown"))
+    recap.assert_changes_nothing(end(play(hosts, tmp_path, "teardown", counted=True)))
 
 
 def test_after_kill_9_in_the_middle_teardown_puts_all_back(hosts: SshHosts, tmp_path: Path) -> None:
@@ -183,6 +190,27 @@ def test_after_kill_9_in_the_middle_teardown_puts_all_back(hosts: SshHosts, tmp_
             k: v for k, v in before[name].items() if k in ("sysctl", "state", "qdiscs")
         }
         assert set(after[name]) == set(before[name])
+
+
+def test_a_machine_that_vanishes_in_the_middle_is_named_and_the_same_call_goes_on(
+    hosts: SshHosts, tmp_path: Path
+) -> None:
+    process = play(hosts, tmp_path, "run_experiment")
+    deadline = time.monotonic() + 120
+    while not any("testbed.agent.host" in line for line in hosts.processes("d")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+    hosts.kill("d")
+    words = end(process, code=2)
+    assert re.search(r"\bd1\b", words)
+    (failed,) = (tmp_path / "results/lab").glob("*.failed-1")
+    assert json.loads((failed / "run.json").read_text())["error"]["subject"] == "d1"
+    for name in ("s", "r"):
+        assert hosts.processes(name) == []
+    hosts.start("d")
+    plug(hosts)
+    end(play(hosts, tmp_path, "run_experiment"))
+    assert [run["status"] for run in lab.runs(tmp_path / "results/lab") if run["status"] == "complete"] == ["complete"]
 
 
 def test_interfaces_that_a_run_has_left_under_other_names_get_theirs_back(hosts: SshHosts, tmp_path: Path) -> None:
@@ -262,7 +290,7 @@ def test_a_password_from_the_vault_reaches_sudo_and_nothing_else(hosts: SshHosts
     variables.parent.mkdir()
     variables.write_text(f'{entry}ansible_become_password: "{{{{ vault_become_password }}}}"\n')
     vault = ("--vault-password-file", str(tmp_path / "vault_password"))
-    asking = {
+    asking: dict[str, Any] = {
         "ansible_become_exe": str(tool),
         "ansible_become_user": "nobody",
         "lab_become": True,

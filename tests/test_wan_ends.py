@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ends of a campaign's transfers: who may be one, what they show to others, and what they keep."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import lab
+from tests.sshhosts import SshHosts, needs_ssh_hosts
+from tests.wan_lab import CAMPAIGN, assert_nothing_left, end, events, start
+
+pytestmark = [needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
+    made = SshHosts(tmp_path_factory.mktemp("hosts"), ["a", "b", "c"])
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_a_receiver_without_consent_is_refused_before_anything_is_sent(hosts: SshHosts, tmp_path: Path) -> None:
+    words = end(start(hosts, tmp_path, wan_consent=""), code=2)
+    assert "b is not a consenting receiver" in words
+    assert events(tmp_path) == []
+
+
+def test_a_wrong_host_key_is_not_accepted(hosts: SshHosts, tmp_path: Path) -> None:
+    known = hosts.known_hosts.read_text()
+    other = known.splitlines()[0].split()[1:]
+    lines = [
+        f"{hosts.control('b')} {' '.join(other)}" if hosts.control("b") in line else line for line in known.splitlines()
+    ]
+    hosts.known_hosts.write_text("\n".join(lines) + "\n")
+    try:
+        process = start(hosts, tmp_path)
+        words, _ = process.communicate(timeout=200)
+    finally:
+        hosts.known_hosts.write_text(known)
+    assert process.returncode in (2, 4), words  # 4 is Ansible's own, where the host has no agent yet
+    assert "HOST IDENTIFICATION HAS CHANGED" in words or "Host key verification failed" in words
+    assert not any("-b-" in event["transfer"] for event in events(tmp_path, "done"))
+
+
+def test_no_key_of_an_attempt_is_on_disk_or_in_a_command_line(hosts: SshHosts, tmp_path: Path) -> None:
+    process = start(hosts, tmp_path, CAMPAIGN)
+    lines: set[str] = set()
+    while process.poll() is None:
+        for name in hosts.names:
+            lines.update(hosts.processes(name))
+        time.sleep(0.05)
+    end(process)
+    assert any("filetransfer.py" in line for line in lines)
+    assert not [line for line in lines if re.search(r"[0-9a-f]{64}", line)]
+    texts = [
+        path.read_text(errors="replace")
+        for path in (tmp_path / "results").rglob("*")
+        if path.is_file() and path.suffix in (".json", ".jsonl", ".log")
+    ]
+    assert not [text for text in texts if re.search(r'"key": "[0-9a-f]{64}"', text)]
+
+
+def listening(hosts: SshHosts, name: str) -> set[str]:
+    """What the host listens on beside its SSH service."""
+    lines = hosts.inside(name, "ss", "-Hltn").splitlines()
+    return {line.split()[3] for line in lines} - {f"{hosts.control(name)}:22"}
+
+
+def test_captures_of_both_ends_keep_to_their_budget_and_the_service_to_its_transfer(
+    hosts: SshHosts, tmp_path: Path
+) -> None:
+    text = (
+        CAMPAIGN.replace("budget: 1MB", "budget: 10KB")
+        .replace("receivers: {b: {}, c: {}}", "receivers: {b: {}}")
+        .replace("1MB]", "3MB]")
+    )
+    process = start(hosts, tmp_path, text)
+    seen: set[str] = set()
+    while process.poll() is None:
+        seen |= listening(hosts, "b") | listening(hosts, "a")
+        time.sleep(0.2)
+    end(process)
+    assert seen == {f"{hosts.address('b')}:5201"} and listening(hosts, "b") == set()
+    for run in lab.runs(tmp_path / "results/short"):
+        captures = sorted((run["path"] / "raw").glob("*.pcap"))
+        assert len(captures) == 2 and all(1_000 < file.stat().st_size <= 10_000 for file in captures)
+        cut = any(reason["rule"] == "capture-cut" for reason in run["verdict"]["reasons"])
+        assert cut == (run["params"]["size"] == "3MB"), "10 KB hold the headers of 89 packets, the small file's only"
+    assert len(events(tmp_path, "done")) == 2
+    assert_nothing_left(hosts, tmp_path)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small campaign between SSH hosts, and how tests conduct it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from testbed.campaign.journal import Journal
+from testbed.virtual.cage import die_with_parent
+from tests import lab, recap
+from tests.sshhosts import SshHosts
+from tests.test_playbooks import BIN
+
+CAMPAIGN = """\
+warpbed: 1
+campaign: short
+title: Two sizes to two receivers
+sender: a
+receivers: {b: {}, c: {}}
+algorithms: [cubic]
+sizes: [106KB, 1MB]
+seed: 7
+pause: 0s
+every: 1s
+lasts: 1h
+runs: 1
+patience: 20s
+transfer_at_most: 30s
+attempts: 3
+captures: {budget: 1MB}
+limits: {rate: 8mbit}
+sockets: 20ms
+"""
+TRANSFERS = 4
+
+
+def inventory(hosts: SshHosts, folder: Path, **more: str) -> Path:
+    entries = {
+        name: {
+            "ansible_host": hosts.control(name), "wan_address": hosts.address(name), "wan_end_root": str(hosts.root(name)),
+            **({} if name == "a" else {"wan_consent": "the test, today"}),
+        }
+        for name in hosts.names
+    }  # fmt: skip
+    for name, value in more.items():
+        entries["b"][name] = value
+    content = {
+        "all": {
+            "hosts": {"localhost": {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}},
+            "children": {"wan": {"hosts": entries, "vars": {
+                "ansible_user": "root", "wan_end_become": False, "ansible_python_interpreter": "/usr/bin/python3",
+                "ansible_ssh_private_key_file": str(hosts.key), "wan_end_install": False,
+                "ansible_ssh_common_args": f"-o UserKnownHostsFile={hosts.known_hosts}",
+            }}},
+        }
+    }  # fmt: skip
+    file = folder / "hosts.yml"
+    file.write_text(json.dumps(content))
+    return file
+
+
+def start(
+    hosts: SshHosts, folder: Path, text: str = CAMPAIGN, counted: bool = False, **more: str
+) -> subprocess.Popen[str]:
+    """counted: with Ansible's own output, which ends with how much each host was changed"""
+    file = lab.write(folder, text, "campaign.yml")
+    variables = {"campaign": str(file), "campaign_results": str(folder / "results"), "bootstrap_run_packages": ["dpkg"]}
+    return subprocess.Popen(
+        [str(BIN / "ansible-playbook"), "playbooks/wan_campaign.yml", "-i", str(inventory(hosts, folder, **more)),
+         "-e", json.dumps(variables)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=lab.ROOT, stdin=subprocess.DEVNULL,
+        env={**os.environ, "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"), "PYTHONPATH": str(lab.ROOT),
+             **(recap.WORDS if counted else {})},
+        start_new_session=True, preexec_fn=die_with_parent,
+    )  # fmt: skip
+
+
+def end(process: subprocess.Popen[str], code: int = 0) -> str:
+    words, _ = process.communicate(timeout=200)
+    assert process.returncode == code, words
+    return words
+
+
+def events(folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
+    found = Journal(folder / "results/short").events()
+    return found if kind is None else [event for event in found if event["event"] == kind]
+
+
+def await_event(folder: Path, kind: str, count: int = 1) -> None:
+    deadline = time.monotonic() + 90
+    while len(events(folder, kind)) < count:
+        assert time.monotonic() < deadline, f"no {kind}: {events(folder)[-5:]}"
+        time.sleep(0.05)
+
+
+def assert_nothing_left(hosts: SshHosts, folder: Path) -> None:
+    for name in hosts.names:
+        assert hosts.processes(name) == []
+        assert list(hosts.root(name).glob("transfers/*")) == []
+    assert not (folder / "results/.aside").exists()
+
+
+def assert_each_once(folder: Path, missing: int = 0) -> list[dict[str, Any]]:
+    runs = lab.runs(folder / "results/short")
+    combinations = [(r["params"]["receiver"], r["params"]["cca"], r["params"]["size"]) for r in runs]
+    assert len(combinations) == len(set(combinations)) == TRANSFERS - missing
+    assert len(events(folder, "done")) == TRANSFERS - missing
+    return runs
