@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -43,6 +44,16 @@ def test_the_mean_rtt_is_the_idle_path_and_the_queue(small: Path) -> None:
     m = agreement.measure(run)
     assert m.rtt_ms == pytest.approx(m.idle_rtt_ms + m.queue_delay_ms, rel=0.05)
     assert m.overflows >= 1 and m.drops >= m.overflows
+
+
+def test_a_link_that_was_too_slow_is_told_from_a_sender_that_was(small: Path) -> None:
+    (run,) = load_experiment(small)
+    m = agreement.measure(run)
+    busy = dataclasses.replace(m, throughput_mbps=m.throughput_mbps / 3, queue_empty_share=0.01, cpu_busy=1.0)
+    idle = dataclasses.replace(busy, queue_empty_share=0.9)
+    words = "packets waited, so that the emulated link itself was slower than asked (a CPU 100% busy"
+    assert words in agreement._throughput_reason(m, busy)
+    assert words not in agreement._throughput_reason(m, idle)
 
 
 def test_the_command_prints_every_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
