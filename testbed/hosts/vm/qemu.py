@@ -21,7 +21,9 @@ CONTROL_MAC = "52:54:00:57:42:01"
 """The image's boot script knows the control interface by it."""
 PROBE_S = 10.0
 APPEND = "console=ttyS0 loglevel=4 panic=-1 reboot=t ipv6.disable_ipv6=1 tsc=reliable no_timer_check"
-"""reboot=t: a machine has no firmware to go back to; a kernel that panics ends its QEMU by a triple fault."""
+"""reboot=t: a machine has no firmware to go back to; a kernel that panics ends its QEMU by a triple fault.
+
+no_timer_check: on a busy computer QEMU's ticks come too late for the boot's test of the timer, and the kernel would panic."""
 MAX_NICS = 5
 """QEMU's microvm has eight places for virtio devices: disk, random numbers and control take three."""
 
