@@ -26,8 +26,7 @@ from tests.sshhosts import SshHosts, needs_ssh_hosts
 from tests.test_playbooks import BIN
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
-START_TIMEOUT_S, STARTS = 60, 4
-"""dockerd gives its containerd 15 s, too few for the first start on a busy machine; the next finds it in memory."""
+START_TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -44,40 +43,31 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextmanager
 def daemon(folder: Path, *within: str) -> Iterator[str]:
-    """A Docker daemon; within: the command that starts it elsewhere, such as in a network namespace."""
-    address, log = f"unix://{folder}/socket", folder / "log"
-    line = [
-        *within, "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child=KILL", "dockerd",
-        "--data-root", str(folder / "data"), "--exec-root", str(folder / "exec"), "--pidfile", str(folder / "pid"),
-        "--host", address, "--bridge", "none", "--iptables=false", "--ip6tables=false",
-    ]  # fmt: skip
-    process = None
+    """A Docker daemon; within: the command that starts it elsewhere, such as in a network namespace.
+
+    The names of its containerd's sockets may have no more than 107 characters, which pytest's folders alone can have.
+    """
+    address, short = f"unix://{folder}/socket", Path(tempfile.mkdtemp(prefix="warpbed-docker-"))
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(
+            [*within, "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child=KILL", "dockerd",
+             "--data-root", str(folder / "data"), "--exec-root", str(short), "--pidfile", str(folder / "pid"),
+             "--host", address, "--bridge", "none", "--iptables=false", "--ip6tables=false"],
+            stdout=log, stderr=log,
+        )  # fmt: skip
     try:
-        for _ in range(STARTS):
-            with log.open("wb") as out:
-                process = subprocess.Popen(line, stdout=out, stderr=out)
-            if answers(process, address):
-                break
-            process.kill()
-            process.wait()
-        else:
-            words = log.read_text(errors="replace").splitlines()[-3:]
-            pytest.skip(f"this machine cannot run a Docker daemon ({STARTS} starts): " + " ".join(words))
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while subprocess.run(["docker", "--host", address, "version"], capture_output=True, check=False).returncode:
+            if process.poll() is not None or time.monotonic() > deadline:
+                words = (folder / "log").read_text(errors="replace").splitlines()[-3:]
+                pytest.skip("this machine cannot run a Docker daemon: " + " ".join(words))
+            time.sleep(0.2)
         yield address
     finally:
-        if process is not None:
-            process.kill()
-            process.wait()
+        process.kill()
+        process.wait()
+        shutil.rmtree(short, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def answers(daemon: subprocess.Popen[bytes], address: str) -> bool:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while subprocess.run(["docker", "--host", address, "version"], capture_output=True, check=False).returncode:
-        if daemon.poll() is not None or time.monotonic() > deadline:
-            return False
-        time.sleep(0.2)
-    return True
 
 
 def free_port() -> int:
