@@ -23,7 +23,7 @@ struct At<T> {
 pub struct Part {
     scale: Scale,
     pub place: u64,
-    /// Block and shard tell parts apart; from 1 on, so that (0, 0) is nobody's place.
+    /// Of the block, which tells the parts of a shard apart; from 1 on, so that (0, 0) is nobody's place.
     number: u64,
     names: Vec<Arc<FlowName>>,
     acks: Vec<At<AckRow>>,
