@@ -16,7 +16,8 @@ from testbed.hosts.vm.builds import Builds
 from testbed.hosts.vm.builds import find as find_builds
 from testbed.virtual.kernel import find
 from testbed.virtual.launch import GuestKernel
-from tests import lab, store_lab
+from tests import lab, reaper, store_lab
+from tests.sshhosts import SshHosts
 
 # each of pytest-xdist's workers keeps to a CPU of its own, so guests of several workers do not meet on one
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
@@ -28,6 +29,10 @@ settings.register_profile(
     "warpbed", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("warpbed")
+
+
+def pytest_configure() -> None:
+    reaper.start()
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +66,16 @@ def timescale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian_serve
         pytest.skip("the database's tests need root (chroot)")
     with debian_server.running(tmp_path_factory.mktemp("pg"), **store_lab.FAST) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
+    """Three hosts over SSH, a, b and c; who uses them needs tests.sshhosts.needs_ssh_hosts."""
+    made = SshHosts(tmp_path_factory.mktemp("hosts"), ["a", "b", "c"])
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import reaper
+
 TOOLS = ("ip", "sshd", "ssh", "ssh-keygen", "tcpdump")
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -45,7 +47,7 @@ class SshHosts:
 
     def __init__(self, folder: Path, names: list[str], hidden: Sequence[Path] = (), environment: str = "") -> None:
         """hidden: folders of this machine that the hosts do not see; environment: sshd's SetEnv for their sessions"""
-        self.folder, self.names, self.tag = folder, names, f"wb{os.getpid() % 10000}"
+        self.folder, self.names, self.tag = folder, names, reaper.tag(os.getpid())
         self._hidden, self._environment = tuple(hidden), environment
         self._sshd: dict[str, subprocess.Popen[bytes]] = {}
         self._net = os.getpid() % 200 + 20
@@ -127,6 +129,8 @@ class SshHosts:
         script = (
             f"mount --bind {folder}/boot_id /proc/sys/kernel/random/boot_id && mkdir -p /run/warpbed && "
             "mount -t tmpfs -o mode=0755 tmpfs /run/warpbed && "
+            # what libfaketime keeps there ends with the host, which is killed and cannot tidy up
+            "mount -t tmpfs tmpfs /dev/shm && "
             + "".join(f"mount -t tmpfs tmpfs {shlex.quote(str(place))} && " for place in self._hidden)
             + f"exec /usr/sbin/sshd -D -e -f {folder}/sshd_config"
         )

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from collectors.store import debian_server
-from tests import lab, recap, store_lab
+from tests import plays, recap, store_lab
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +19,8 @@ def database(timescale: debian_server.Server) -> store_lab.Database:
     return store_lab.make(timescale, "collect_play")
 
 
-def play(results: Path, database: store_lab.Database, **more: str) -> subprocess.CompletedProcess[str]:
-    variables = json.dumps({"results": str(results)})
-    return subprocess.run(
-        [str(Path(sys.executable).parent / "ansible-playbook"), "playbooks/collect.yml", "-e", variables],
-        capture_output=True, text=True, cwd=lab.ROOT, timeout=300, stdin=subprocess.DEVNULL, check=False,
-        env={**database.environment, "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"), **more},
-    )  # fmt: skip
+def play(results: Path, database: store_lab.Database, **more: Any) -> str:
+    return plays.run("collect", variables={"results": str(results)}, environment=database.environment, **more)
 
 
 def stored(database: store_lab.Database, experiment: str) -> list[tuple[str, str, str, int]]:
@@ -52,22 +46,17 @@ def test_a_foreign_folder_gets_records_and_is_stored_and_a_second_play_changes_n
     small: Path, database: store_lab.Database, tmp_path: Path
 ) -> None:
     foreign = of_a_lab(small, tmp_path)
-    first = play(tmp_path / "from the lab", database)
-    assert first.returncode == 0, first.stdout + first.stderr
+    play(tmp_path / "from the lab", database)
     assert (foreign / "records/timeline.parquet").is_file()
     ((host, verdict, run, acks),) = stored(database, "moved")
     assert (host, verdict, run) == ("lab", "valid", foreign.name)
     assert acks > 1000
     before = json.loads((foreign / "run.json").read_text())
     assert before["metrics"]["goodput_mbps"] > 10
-    second = play(tmp_path / "from the lab", database, **recap.WORDS)
-    assert second.returncode == 0, second.stdout + second.stderr
-    recap.assert_changes_nothing(second.stdout)
+    recap.assert_changes_nothing(play(tmp_path / "from the lab", database, counted=True))
     assert json.loads((foreign / "run.json").read_text()) == before
     assert stored(database, "moved") == [(host, verdict, run, acks)]
 
 
 def test_a_folder_without_results_is_refused(database: store_lab.Database, tmp_path: Path) -> None:
-    done = play(tmp_path, database)
-    assert done.returncode == 2
-    assert "no run.json here" in done.stdout + done.stderr
+    assert "no run.json here" in play(tmp_path, database, code=2)

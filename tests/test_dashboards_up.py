@@ -20,10 +20,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from testbed.cache import ROOT, cache_dir
-from tests import lab, recap, store_lab
+from tests import lab, plays, recap, store_lab
 from tests.make_results import Case
 from tests.sshhosts import SshHosts, needs_ssh_hosts
-from tests.test_playbooks import BIN
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 START_TIMEOUT_S = 60
@@ -165,13 +164,7 @@ def test_on_a_host_of_the_inventory_with_a_tunnel_from_here(docker: str, tmp_pat
             def play(**variables: object) -> str:
                 given = {"dashboards_on": "h", "dashboards_grafana": False, "dashboards_local_image": "always",
                          "dashboards_database_port": port, **variables}  # fmt: skip
-                done = subprocess.run(
-                    [BIN / "ansible-playbook", "playbooks/dashboards.yml", "-i", tmp_path / "hosts.yml", "-e", json.dumps(given)],
-                    capture_output=True, text=True, check=False, cwd=ROOT, timeout=400, stdin=subprocess.DEVNULL,
-                    env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "PYTHONPATH": str(ROOT)},
-                )  # fmt: skip
-                assert done.returncode == 0, done.stdout + done.stderr
-                return done.stdout
+                return plays.run("dashboards", "-i", tmp_path / "hosts.yml", variables=given, timeout_s=400)
 
             words = play()
             kept = folder / ".local/state/warpbed/dashboards"

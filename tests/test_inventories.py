@@ -16,8 +16,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from kernels.build_key import ROOT
+from tests.plays import BIN
 from tests.recap import WORDS
-from tests.test_playbooks import BIN
 
 GIVEN = ("-e", "experiment=experiments/quickstart.yml", "-e", "campaign=campaigns/nctu.yml")
 # kind: group, playbooks that take the inventory, what is said besides, and roles whose variables are then checked on its hosts

@@ -18,10 +18,9 @@ from typing import Any
 
 import pytest
 
-from testbed.virtual.cage import die_with_parent
-from tests import lab, recap
+from tests import lab, plays, recap
+from tests.plays import BIN, end
 from tests.sshhosts import SshHosts, needs_ssh_hosts, run
-from tests.test_playbooks import BIN
 
 pytestmark = [needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(300)]
 
@@ -110,20 +109,9 @@ def play(
         "experiment": str(file), "experiment_results": str(folder / "results"), "experiment_host": "lab",
         "bootstrap_run_packages": ["dpkg"],
     }  # fmt: skip
-    return subprocess.Popen(
-        [str(BIN / "ansible-playbook"), f"playbooks/{playbook}.yml", "-i", str(inventory(hosts, folder, **more)),
-         "-e", json.dumps(variables), *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=lab.ROOT, stdin=subprocess.DEVNULL,
-        env={**os.environ, "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"), "PYTHONPATH": str(lab.ROOT),
-             **(recap.WORDS if counted else {})},
-        start_new_session=True, preexec_fn=die_with_parent,
-    )  # fmt: skip
-
-
-def end(process: subprocess.Popen[str], code: int = 0) -> str:
-    words, _ = process.communicate(timeout=250)
-    assert process.returncode == code, words
-    return words
+    return plays.start(
+        playbook, "-i", inventory(hosts, folder, **more), *arguments, variables=variables, counted=counted
+    )
 
 
 def condition(hosts: SshHosts) -> dict[str, Any]:

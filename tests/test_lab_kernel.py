@@ -16,10 +16,8 @@ from typing import Any
 import pytest
 
 from testbed.hosts.vm.builds import Builds
-from testbed.virtual.cage import die_with_parent
-from tests import lab, recap
+from tests import plays, recap
 from tests.lab_machine.machine import LabMachine, running
-from tests.test_playbooks import BIN
 
 pytestmark = [
     pytest.mark.slow,
@@ -70,14 +68,8 @@ def state(machine: LabMachine) -> dict[str, str]:
 
 
 def play(machine: LabMachine, folder: Path, playbook: str, *arguments: str, code: int = 0, **more: Any) -> str:
-    done = subprocess.run(
-        [BIN / "ansible-playbook", f"playbooks/{playbook}.yml", "-i", machine.inventory(folder, **more), *arguments],
-        cwd=lab.ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent,
-        env={**os.environ, "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"),
-             **recap.WORDS},
-    )  # fmt: skip
-    assert done.returncode == code, (done.stdout + done.stderr)[-4000:]
-    return done.stdout
+    inventory = machine.inventory(folder, **more)
+    return plays.run(playbook, "-i", inventory, *arguments, code=code, timeout_s=None, counted=True)
 
 
 def a_package_is_booted_once_proven_and_only_then_the_default(

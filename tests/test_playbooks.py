@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,9 @@ import pytest
 from kernels.build_key import ROOT
 from playbooks.callback_plugins import warpbed as callback
 from tests import recap
+from tests.plays import BIN
 
 PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
-BIN = Path(sys.executable).parent
 
 
 def play(name: str, *arguments: str, default_output: bool = False, **more: str) -> subprocess.CompletedProcess[str]:

@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from testbed.campaign.journal import Journal
 from tests import lab, recap
+from tests.plays import end
 from tests.sshhosts import SshHosts, needs_ssh_hosts
 from tests.wan_lab import (
     CAMPAIGN,
@@ -21,22 +21,12 @@ from tests.wan_lab import (
     assert_each_once,
     assert_nothing_left,
     await_event,
-    end,
     events,
     inventory,
     start,
 )
 
 pytestmark = [needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(240)]
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
-    made = SshHosts(tmp_path_factory.mktemp("hosts"), ["a", "b", "c"])
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 def test_a_campaign_brings_every_transfer_home_and_a_second_play_changes_nothing(

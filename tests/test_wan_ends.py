@@ -5,25 +5,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import lab
+from tests.plays import end
 from tests.sshhosts import SshHosts, needs_ssh_hosts
-from tests.wan_lab import CAMPAIGN, assert_nothing_left, end, events, start
+from tests.wan_lab import CAMPAIGN, assert_nothing_left, events, start
 
 pytestmark = [needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(240)]
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
-    made = SshHosts(tmp_path_factory.mktemp("hosts"), ["a", "b", "c"])
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 def test_a_receiver_without_consent_is_refused_before_anything_is_sent(hosts: SshHosts, tmp_path: Path) -> None:

@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 from testbed.campaign.journal import Journal
-from testbed.virtual.cage import die_with_parent
-from tests import lab, recap
+from tests import lab, plays
 from tests.sshhosts import SshHosts
-from tests.test_playbooks import BIN
 
 CAMPAIGN = """\
 warpbed: 1
@@ -70,20 +67,7 @@ def start(
     """counted: with Ansible's own output, which ends with how much each host was changed"""
     file = lab.write(folder, text, "campaign.yml")
     variables = {"campaign": str(file), "campaign_results": str(folder / "results"), "bootstrap_run_packages": ["dpkg"]}
-    return subprocess.Popen(
-        [str(BIN / "ansible-playbook"), "playbooks/wan_campaign.yml", "-i", str(inventory(hosts, folder, **more)),
-         "-e", json.dumps(variables)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=lab.ROOT, stdin=subprocess.DEVNULL,
-        env={**os.environ, "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"), "PYTHONPATH": str(lab.ROOT),
-             **(recap.WORDS if counted else {})},
-        start_new_session=True, preexec_fn=die_with_parent,
-    )  # fmt: skip
-
-
-def end(process: subprocess.Popen[str], code: int = 0) -> str:
-    words, _ = process.communicate(timeout=200)
-    assert process.returncode == code, words
-    return words
+    return plays.start("wan_campaign", "-i", inventory(hosts, folder, **more), variables=variables, counted=counted)
 
 
 def events(folder: Path, kind: str | None = None) -> list[dict[str, Any]]:

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing that a test has started outlives its pytest, also where that was killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests import lab
+
+STARTS = """
+import subprocess, sys
+from tests import reaper
+reaper.start()
+for words in (["sleep", sys.argv[1]], ["sh", "-c", f"setsid sleep {sys.argv[1]} & disown 2>/dev/null; exit 0"]):
+    subprocess.Popen(words, start_new_session=True)
+print("started", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_a_killed_pytest_has_started_ends_with_it_whatever_its_session_or_parent(tmp_path: Path) -> None:
+    seconds = "98765.4321"  # a sleep that no one else does
+    process = subprocess.Popen(
+        [sys.executable, "-c", STARTS, seconds], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=lab.ROOT
+    )
+    assert process.stdout is not None and process.stdout.readline() == "started\n"
+    until = time.monotonic() + 60
+    while len(lab.processes_with(f"sleep {seconds}")) < 2:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    while left := lab.processes_with(seconds):
+        assert time.monotonic() < until, left
+        time.sleep(0.05)
