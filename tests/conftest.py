@@ -16,7 +16,7 @@ from testbed.hosts.vm.builds import Builds
 from testbed.hosts.vm.builds import find as find_builds
 from testbed.virtual.kernel import find
 from testbed.virtual.launch import GuestKernel
-from tests import lab, reaper, store_lab
+from tests import durations, lab, reaper, store_lab
 from tests.sshhosts import SshHosts
 
 # each of pytest-xdist's workers keeps to a CPU of its own, so guests of several workers do not meet on one
@@ -83,3 +83,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "kernel" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(900))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    seen = (report for reports in terminalreporter.stats.values() for report in reports)
+    for line in durations.told(report for report in seen if isinstance(report, pytest.TestReport)):
+        terminalreporter.write_line(line)

@@ -15,6 +15,8 @@ from analysis.errors import AnalysisError
 from analysis.results import load_experiment
 from tests import lab
 
+pytestmark = pytest.mark.real_host
+
 
 @pytest.fixture(scope="module")
 def folder(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:

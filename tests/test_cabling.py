@@ -17,6 +17,7 @@ from testbed.hosts.merge import MergeError, Part, merge
 from tests import lab
 from topologies.model import Direction, Link, Network, Node
 
+pytestmark = pytest.mark.real_host
 LINE = """\
 warpbed: 1
 name: line

@@ -23,6 +23,7 @@ from testbed.errors import SpecError, UsageError, WarpbedError
 from testbed.virtual.launch import GuestKernel
 from tests import lab
 
+pytestmark = pytest.mark.real_host
 NCTU = lab.ROOT / "campaigns/nctu.yml"
 SMALL = """\
 warpbed: 1

@@ -19,6 +19,7 @@ from collectors.two_points import clock_between
 from tests.pcap_craft import Conversation, pcap
 from tests.test_collectors import START_NS, at_receiver, connections, plan, raw
 
+pytestmark = pytest.mark.real_host
 EPOCH_NS = 1_700_000_000_000_000_000
 PACKETS, SPAN_S = 4000, 60.0
 

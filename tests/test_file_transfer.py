@@ -15,6 +15,7 @@ import pytest
 
 from testbed.agent.filetransfer import TransferError, receive, send
 
+pytestmark = pytest.mark.real_host
 OWN, PEER, STRANGER = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 KEY = bytes(range(32))
 SIZE = 300_000

@@ -19,6 +19,7 @@ from kernels.build_key import ROOT
 from tests.plays import BIN
 from tests.recap import WORDS
 
+pytestmark = pytest.mark.real_host
 GIVEN = ("-e", "experiment=experiments/quickstart.yml", "-e", "campaign=campaigns/nctu.yml")
 # kind: group, playbooks that take the inventory, what is said besides, and roles whose variables are then checked on its hosts
 KINDS: dict[str, tuple[str, Sequence[str], Sequence[str], Sequence[str]]] = {

@@ -20,6 +20,7 @@ from tests import plays, recap
 from tests.lab_machine.machine import LabMachine, running
 
 pytestmark = [
+    pytest.mark.real_host,
     pytest.mark.slow,
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="the machine's disk is made by root"),

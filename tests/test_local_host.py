@@ -16,6 +16,8 @@ from testbed.hosts.local.host import ALLOWED, TRACING, LocalHost
 from tests import lab
 
 # No delay and no loss: veth, tbf and pfifo are enough, which nearly every kernel has.
+
+pytestmark = pytest.mark.real_host
 NEARBY = """\
 warpbed: 1
 name: nearby

@@ -22,6 +22,7 @@ from testbed.agent.plan import Plan
 from tests import lab
 from topologies.model import Buffer, Direction, Link, Network, Node
 
+pytestmark = pytest.mark.real_host
 ASKED = Direction(10_000_000, Buffer(40, "packets"), 20_000_000)
 ATTEMPTS = 5
 

@@ -22,7 +22,7 @@ from testbed.hosts.vm.machine import BootError, Spec, started
 from testbed.virtual.cage import die_with_parent
 from tests import lab
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real_host, pytest.mark.slow, pytest.mark.timeout(900)]
 
 HEAD = "warpbed: 1\ntitle: Machines\nduration: 6s\n"
 LINE = (

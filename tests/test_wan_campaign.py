@@ -26,7 +26,7 @@ from tests.wan_lab import (
     start,
 )
 
-pytestmark = [needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(240)]
 
 
 def test_a_campaign_brings_every_transfer_home_and_a_second_play_changes_nothing(
