@@ -30,7 +30,7 @@ def start(
     """
     given = ["-e", json.dumps(variables)] if variables else []
     return subprocess.Popen(
-        [BIN / "ansible-playbook", f"playbooks/{playbook}.yml", *given, *arguments],
+        [BIN / "ansible-playbook", lab.ROOT / "playbooks" / f"{playbook}.yml", *given, *arguments],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=lab.ROOT,
         env={**(environment or os.environ), "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"), "PYTHONPATH": str(lab.ROOT),
              **(recap.WORDS if counted else {})},

@@ -240,6 +240,14 @@ def test_preflight_says_everything_that_is_wrong_at_once(hosts: SshHosts, tmp_pa
     assert not (tmp_path / "results/lab").exists()
 
 
+def test_an_algorithm_that_the_project_does_not_have_is_named_before_anything_is_changed(
+    hosts: SshHosts, tmp_path: Path
+) -> None:
+    wrong: dict[str, Any] = {"lab_kernel_mode": "dkms", "lab_kernel_algorithms": ["perack", "medly"]}
+    words = " ".join(end(play(hosts, tmp_path, "lab_kernel", **wrong), code=2).split())
+    assert "lab_kernel_algorithms: the project has no medly; it has astart_bwe," in words and " perack," in words
+
+
 def test_a_router_that_cannot_emulate_is_told_before_a_run(hosts: SshHosts, tmp_path: Path) -> None:
     lacks = subprocess.run(
         ["ip", "netns", "exec", hosts.netns("r"), "tc", "qdisc", "add", "dev", "lan1", "root", "netem", "delay", "1ms"],

@@ -2,11 +2,12 @@
 """Kernels and modules on a lab machine that has a disk, a boot loader and a distribution's kernel of its own.
 
 The machine is a QEMU with an emulated CPU, reached over SSH as a lab's are; each step of a test starts from what the one
-before has left: a package of our kernel, one that does not boot, the way back, and DKMS.
+before has left.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from testbed.hosts.vm.builds import Builds
-from tests import plays, recap
+from tests import lab, plays, recap
 from tests.lab_machine.machine import LabMachine, running
 
 pytestmark = [
@@ -26,14 +27,19 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the machine's disk is made by root"),
     pytest.mark.timeout(1500),
 ]
+SEEN = lab.ROOT / "playbooks/roles/lab_kernel/files/seen.py"
 BROKEN = "9.9.9-warpbed-broken"
 BOOT_S = 900
 """Longer than any boot of an emulated CPU, so that a slow machine is not taken for one that does not come back."""
 
 
-def test_a_package_is_booted_once_proven_and_only_then_the_default(builds: Builds, tmp_path: Path) -> None:
+def test_a_package_is_booted_once_proven_and_only_then_the_default_and_teardown_goes_back(
+    builds: Builds, tmp_path: Path
+) -> None:
     with running(tmp_path) as machine:
-        a_package_is_booted_once_proven_and_only_then_the_default(machine, state(machine), builds, tmp_path)
+        stock = state(machine)
+        a_package_is_booted_once_proven_and_only_then_the_default(machine, stock, builds, tmp_path)
+        teardown_goes_back_to_the_distributions_kernel_and_leaves_nothing(machine, stock, tmp_path)
 
 
 def test_a_kernel_that_does_not_boot_gives_way_and_teardown_leaves_nothing(builds: Builds, tmp_path: Path) -> None:
@@ -43,24 +49,18 @@ def test_a_kernel_that_does_not_boot_gives_way_and_teardown_leaves_nothing(build
         teardown_goes_back_to_the_distributions_kernel_and_leaves_nothing(machine, stock, tmp_path)
 
 
-@pytest.mark.skip(
-    reason="the way back from a kernel of ours, and DKMS on such a machine, have not run to their end yet"
-)
-def test_a_kernel_of_ours_and_dkms_modules_are_taken_away_again(builds: Builds, tmp_path: Path) -> None:
+def test_dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(tmp_path: Path) -> None:
     with running(tmp_path) as machine:
-        stock = state(machine)
-        a_package_is_booted_once_proven_and_only_then_the_default(machine, stock, builds, tmp_path)
-        release = builds.kernel_facts["kernel_release"]
-        a_kernel_that_does_not_boot_gives_way_to_the_one_before(machine, release, builds, tmp_path)
-        teardown_goes_back_to_the_distributions_kernel_and_leaves_nothing(machine, stock, tmp_path)
-        dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(machine, stock, tmp_path)
+        dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(machine, state(machine), tmp_path)
 
 
 def state(machine: LabMachine) -> dict[str, str]:
     return {
         "kernel": machine.run("uname", "-r"),
         "packages": machine.run("dpkg-query", "--show"),
-        "boot": machine.run("sh", "-c", "ls /boot; ls /etc/default/grub.d 2>/dev/null || true"),
+        "boot": machine.run(
+            "sh", "-c", "ls /boot /etc/default/grub.d 2>&1; cat /boot/grub/grubenv 2>/dev/null || echo no variables"
+        ),
         "folder": machine.run("sh", "-c", "ls -d /var/lib/warpbed 2>/dev/null || true"),
         "modules": machine.run(
             "sh", "-c", "find /usr/src /var/lib/dkms /lib/modules -mindepth 1 -maxdepth 1 -type d | sort"
@@ -80,15 +80,19 @@ def a_package_is_booted_once_proven_and_only_then_the_default(
     wanted: dict[str, Any] = {
         "lab_kernel_mode": "deb",
         "lab_kernel_build": str(builds.kernel),
-        "lab_kernel_algorithms": ["medley"],
+        "lab_kernel_algorithms": ["medley", "perack"],
         "lab_kernel_boot_s": BOOT_S,
     }
     words = play(machine, tmp_path, "lab_kernel", "--check", **wanted)
     assert f"would install linux-image-{release}_" in words and state(machine) == stock
     play(machine, tmp_path, "lab_kernel", **wanted)
     assert machine.run("uname", "-r").strip() == release == machine.boots()[-1]
-    loaded = machine.run("cat", "/sys/module/tcp_medley/srcversion").strip()
-    assert loaded == next(m["srcversion"] for m in builds.kernel_facts["modules"] if m["name"] == "tcp_medley")
+    built = {m["name"]: m["srcversion"] for m in builds.kernel_facts["modules"]}
+    assert machine.run("cat", "/sys/module/tcp_medley/srcversion").strip() == built["tcp_medley"]
+    proof = json.loads(machine.remote.run("python3", "-I", "-c", SEEN.read_text(), data=b"{}"))
+    assert {name: proof["modules"][name] for name in ("medley", "lbc", "perack", "reno")} == {
+        "medley": built["tcp_medley"], "lbc": built["tcp_lbc"], "perack": built["tcp_lbc"], "reno": ""
+    }  # fmt: skip
     assert release in machine.run("grub-editenv", "-", "list")
     again = play(machine, tmp_path, "lab_kernel", **wanted)
     recap.assert_changes_nothing(again)
@@ -134,10 +138,13 @@ def broken_package(builds: Builds, folder: Path) -> Path:
 def teardown_goes_back_to_the_distributions_kernel_and_leaves_nothing(
     machine: LabMachine, stock: dict[str, str], tmp_path: Path
 ) -> None:
-    play(machine, tmp_path, "teardown", "-e", "lab_teardown_modules=true")
+    remove = ("-e", "lab_teardown_modules=true")
+    words = " ".join(play(machine, tmp_path, "teardown", "--check", *remove).split())
+    assert f"would go back to {stock['kernel'].strip()} and remove the kernels" in words
+    play(machine, tmp_path, "teardown", *remove)
     assert state(machine) == stock
     assert machine.boots()[-1] == stock["kernel"].strip() == machine.boots()[0]
-    recap.assert_changes_nothing(play(machine, tmp_path, "teardown", "-e", "lab_teardown_modules=true"))
+    recap.assert_changes_nothing(play(machine, tmp_path, "teardown", *remove))
 
 
 def dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(
@@ -148,6 +155,10 @@ def dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(
     assert "medley" in machine.run("cat", "/proc/sys/net/ipv4/tcp_available_congestion_control")
     assert machine.run("modinfo", "-F", "filename", "tcp_medley").startswith(f"/lib/modules/{stock['kernel'].strip()}/")
     recap.assert_changes_nothing(play(machine, tmp_path, "lab_kernel", **wanted))
-    play(machine, tmp_path, "teardown", "-e", "lab_teardown_modules=true")
+    remove = ("-e", "lab_teardown_modules=true")
+    words = " ".join(play(machine, tmp_path, "teardown", "--check", *remove).split())
+    assert "would unload the modules that DKMS has built, and remove them" in words
+    assert "medley" in machine.run("cat", "/proc/sys/net/ipv4/tcp_available_congestion_control")
+    play(machine, tmp_path, "teardown", *remove)
     assert state(machine) == stock
     assert "tcp_medley" not in machine.run("lsmod")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Print what a machine's kernel is and which algorithms it has, each with the srcversion of its module ("" if built in).
 
-Standard input: JSON, name of a module → its srcversion in the build that is to run; `strangers` are those that differ.
+Standard input: JSON, name of a module → its srcversion in the build that is to run. `strangers` are modules that differ from it,
+`other` those that differ from the installed file.
 """
 
 import json
@@ -11,17 +12,29 @@ import subprocess
 import sys
 
 AVAILABLE = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+
+
+def modinfo(field: str, module: str) -> str:
+    """A field of the installed module, which may be named by an alias; empty where there is none."""
+    told = subprocess.run(["/sbin/modinfo", "-F", field, module], capture_output=True, text=True)
+    return told.stdout.strip() if told.returncode == 0 else ""
+
+
 built = json.load(sys.stdin)
-modules, other, strangers = {}, [], []
+modules, other, strangers = {}, set(), set()
 for name in AVAILABLE.read_text().split():
-    loaded = pathlib.Path(f"/sys/module/tcp_{name}/srcversion")
+    module = f"tcp_{name}"
+    if not pathlib.Path("/sys/module", module).exists():  # a module can have several algorithms
+        module = modinfo("name", module) or module
+    loaded = pathlib.Path("/sys/module", module, "srcversion")
     modules[name] = loaded.read_text().strip() if loaded.exists() else ""
     if modules[name]:
-        told = subprocess.run(["/sbin/modinfo", "-F", "srcversion", f"tcp_{name}"], capture_output=True, text=True)
-        if told.returncode == 0 and told.stdout.strip() != modules[name]:
-            other.append(f"tcp_{name}")
-        if built.get(f"tcp_{name}", modules[name]) != modules[name]:
-            strangers.append(f"tcp_{name}")
+        if modinfo("srcversion", module) not in ("", modules[name]):
+            other.add(module)
+        if built.get(module, modules[name]) != modules[name]:
+            strangers.add(module)
 uname = os.uname()
-seen = {"release": uname.release, "version": uname.version, "modules": modules, "other": other, "strangers": strangers}
+seen = {
+    "release": uname.release, "version": uname.version, "modules": modules, "other": sorted(other), "strangers": sorted(strangers),
+}  # fmt: skip
 print(json.dumps(seen))
