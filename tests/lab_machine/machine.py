@@ -47,6 +47,8 @@ class LabMachine:
         entry = {
             "ansible_host": self.remote.address, "ansible_port": self.remote.port, "ansible_user": "root",
             "ansible_ssh_private_key_file": str(self.remote.identity), "ansible_python_interpreter": "/usr/bin/python3",
+            # Ansible's own, but without compression, which an emulated CPU has no time for
+            "ansible_ssh_args": "-o ControlMaster=auto -o ControlPersist=60s",
             "ansible_ssh_common_args": f"-o UserKnownHostsFile={self.remote.known_hosts} -o HostKeyAlias={self.remote.alias}",
             "lab_become": False, "lab_node": "s1", "lab_nics": {}, "lab_known_hosts": str(self.remote.known_hosts), **more,
         }  # fmt: skip
