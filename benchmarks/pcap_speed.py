@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -49,14 +50,16 @@ def cpu_s(who: int) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def best(repeats: int, run: Any, who: int = resource.RUSAGE_SELF) -> dict[str, float]:
-    """Least wall and CPU seconds of several runs."""
-    walls, cpus = [], []
-    for _ in range(repeats):
-        wall, cpu = time.perf_counter(), cpu_s(who)
-        run()
-        walls.append(time.perf_counter() - wall)
-        cpus.append(cpu_s(who) - cpu)
+def timed(run: Callable[[], object], who: int = resource.RUSAGE_SELF) -> tuple[float, float]:
+    """Wall and CPU seconds."""
+    wall, cpu = time.perf_counter(), cpu_s(who)
+    run()
+    return time.perf_counter() - wall, cpu_s(who) - cpu
+
+
+def best(times: list[tuple[float, float]]) -> dict[str, float]:
+    """The least of several runs."""
+    walls, cpus = zip(*times, strict=True)
     return {"wall_s": min(walls), "cpu_s": min(cpus)}
 
 
@@ -70,23 +73,29 @@ def command(*arguments: str | Path) -> None:
 
 def one_file(path: Path, out: Path, packets: int, repeats: int) -> dict[str, dict[str, float]]:
     path.read_bytes()  # Into the page cache, for all alike.
-    rows = {f"warpbed, {n} thread(s)": best(repeats, lambda n=n: analyze(path, out, threads=n)) for n in (1, 2)}
-    rows["warpbed, without Parquet"] = best(repeats, lambda: analyze(path, threads=1))
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         places = [(path, out / str(n)) for n in range(2)]
-        list(pool.map(alone, places))  # the processes are there, and have the module
-
-        def both() -> None:
-            list(pool.map(alone, places))
-
-        rows[TWO] = best(repeats, both)
+        ours: dict[str, Callable[[], object]] = {
+            "warpbed, 1 thread(s)": lambda: analyze(path, out / "0", threads=1),
+            "warpbed, 2 thread(s)": lambda: analyze(path, out / "0", threads=2),
+            "warpbed, without Parquet": lambda: analyze(path, threads=1),
+            TWO: lambda: list(pool.map(alone, places)),
+        }
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in ours}
+        list(pool.map(alone, places))  # The processes are there, and have the module.
+        for _ in range(repeats):  # In turns, so that a machine that is faster for a while is so for all.
+            for name, run in ours.items():
+                shutil.rmtree(out, ignore_errors=True)  # A file that takes another's name is written to the disk first.
+                times[name].append(timed(run))
+    rows = {name: best(runs) for name, runs in times.items()}
     children = resource.RUSAGE_CHILDREN
     if shutil.which("tcptrace"):
-        rows["tcptrace -l -r"] = best(min(repeats, 3), lambda: command("tcptrace", "-n", "-l", "-r", path), children)
+        runs = [timed(lambda: command("tcptrace", "-n", "-l", "-r", path), children) for _ in range(min(repeats, 3))]
+        rows["tcptrace -l -r"] = best(runs)
     if shutil.which("tshark"):
         fields = [argument for field in TSHARK_FIELDS for argument in ("-e", field)]
         rows["tshark, 3 fields"] = best(
-            1, lambda: command("tshark", "-n", "-r", path, "-T", "fields", *fields), children
+            [timed(lambda: command("tshark", "-n", "-r", path, "-T", "fields", *fields), children)]
         )
     for name, row in rows.items():
         done = packets * (1 + (name == TWO))

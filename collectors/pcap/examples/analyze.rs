@@ -12,6 +12,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let repeats = arguments.next().map_or(Ok(1), |n| n.parse())?;
     let options = Options { out, threads, ..Options::default() };
     for _ in 0..repeats {
+        // A new folder each time: file systems write a file out before another takes its name.
+        if let Some(out) = options.out.as_ref().filter(|out| out.join("acks.parquet").exists()) {
+            std::fs::remove_dir_all(out)?;
+        }
         let summary = analyze(&[path.clone().into()], &options)?;
         println!("{:.3} million packets/s, {summary:?}", summary.packets as f64 / summary.seconds * 1e-6);
     }

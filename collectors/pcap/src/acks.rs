@@ -57,11 +57,11 @@ fn optional<T>(values: &mut Vec<T>, levels: &mut Vec<i16>, value: Option<T>) {
 
 impl Acks {
     #[inline(always)]
-    pub fn push(&mut self, flow: &FlowName, origin: i64, row: &AckRow) {
+    pub fn push(&mut self, flow: &mut FlowName, origin: i64, row: &AckRow) {
         let f = row.feedback;
         self.time_ns.push(row.now);
         self.t_s.push((row.now - origin) as f64 / 1e9);
-        self.flow.push(self.words.word(&flow.in_acks, &flow.text));
+        self.flow.push(self.words.word(&mut flow.in_acks, &flow.text));
         self.ack.push(f.ack);
         optional(&mut self.rtt_us, &mut self.rtt_levels, f.rtt_ns.map(|ns| ns as f64 / 1e3));
         self.sacked.push(f.sacked);

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::error::{Error, Layer, Result};
 use crate::label::Wanted;
 use crate::pipeline;
-use crate::records::TABLES;
+use crate::records::{Numbers, TABLES};
 use crate::summary::Summary;
 use crate::table::DEFAULT_MAX_FLOWS;
 use crate::tables::Files;
@@ -92,7 +92,7 @@ pub fn analyze_captures(captures: Vec<(PathBuf, Capture)>, options: &Options) ->
 fn all(captures: Vec<(PathBuf, Capture)>, options: &Options, files: Option<&Files>) -> Result<Summary> {
     let mut total = Summary::default();
     let mut origin_ns = options.start_ns;
-    let mut numbers = [0; TABLES.len()];
+    let mut numbers = Numbers::default();
     for (path, capture) in captures {
         let work = Work::new(capture, &path, options, files, origin_ns, numbers);
         let alone = options.threads <= 1 && !options.rehearse.queue;

@@ -5,7 +5,7 @@
 use crate::capture::Chunk;
 use crate::clock::Clock;
 use crate::decode::decode;
-use crate::packet::Packet;
+use crate::packet::{Ends, Packet, Seen, Whole};
 use crate::route::{Router, SHARDS};
 use crate::summary::Summary;
 
@@ -25,88 +25,60 @@ pub struct Block {
     pub origin_ns: i64,
     /// `bytes` counts from the start of the capture.
     pub counts: Summary,
-    /// Room for all in the order of the capture, or for those of a shard.
+    /// By shard, and where they stand in the block.
     packets: [Vec<Packet>; SHARDS],
-    /// Where the packets of a shard stand in the block.
     places: [Vec<u32>; SHARDS],
+    /// What packets have in common with others or most have not.
+    ends: Vec<Ends>,
+    sack: Vec<(u32, u32)>,
 }
 
 impl Block {
-    /// Decodes `chunk`, in the order of the capture.
+    /// Decodes `chunk`.
     pub fn decode(&mut self, chunk: &mut Chunk, router: &mut Router, clock: Clock) {
-        let Block { packets: [packets, ..], counts, .. } = self;
-        // Decoded in place; what is left over of an earlier chunk is not looked at.
-        if packets.len() < chunk.records.len() {
-            packets.resize(chunk.records.len(), Packet::default());
-        }
-        *counts = begin(chunk, clock);
-        let mut places = packets.iter_mut();
-        let mut place = places.next();
-        for record in &chunk.records {
-            let Some(packet) = place.as_deref_mut() else { break };
-            if counts.is_tcp(decode(&chunk.data, record, chunk.offset, packet)) {
-                router.place(packet);
-                place = places.next();
-            }
-        }
-    }
-
-    /// Decodes `chunk`, by shards.
-    pub fn decode_by_shards(&mut self, chunk: &mut Chunk, router: &mut Router, clock: Clock) {
-        let Block { packets, places, counts, .. } = self;
+        let Block { packets, places, ends, sack, counts, .. } = self;
+        packets.iter_mut().for_each(Vec::clear);
         places.iter_mut().for_each(Vec::clear);
+        ends.clear();
+        sack.clear();
+        router.begin();
         *counts = begin(chunk, clock);
-        // Packets come in trains: decoded in place where the one before was, and moved if that was wrong.
-        let mut guess = 0;
+        let mut whole = Whole::default();
         for record in &chunk.records {
             let place = counts.tcp_packets as u32;
-            let Some(packet) = room(packets, places, guess) else { break };
-            if !counts.is_tcp(decode(&chunk.data, record, chunk.offset, packet)) {
+            if !counts.is_tcp(decode(&chunk.data, record, chunk.offset, &mut whole)) {
                 continue;
             }
-            router.place(packet);
-            let shard = usize::from(packet.shard);
-            if shard != guess {
-                let packet = *packet;
-                let Some(right) = room(packets, places, shard) else { break };
-                *right = packet;
-                guess = shard;
-            }
-            if let Some(places) = places.get_mut(shard) {
-                places.push(place);
+            let at = router.place(&whole.key, ends);
+            let shard = ends.get(at as usize).map_or(0, |ends| usize::from(ends.shard));
+            let (Some(packets), Some(places)) = (packets.get_mut(shard), places.get_mut(shard)) else { break };
+            packets.push(Packet { ends: at, sack_at: sack.len() as u32, ..whole.packet });
+            places.push(place);
+            if whole.packet.sack_count > 0 {
+                sack.extend_from_slice(whole.sack());
             }
         }
     }
 
-    /// Of `decode`: each packet and its place in the capture.
-    pub fn packets(&self) -> impl Iterator<Item = (u64, &Packet)> {
-        let [packets, ..] = &self.packets;
-        (self.number << 32..).zip(packets.iter().take(self.counts.tcp_packets as usize))
+    /// Each packet of a shard and its place in the capture.
+    pub fn of_shard(&self, shard: usize) -> impl Iterator<Item = (u64, Seen<'_>)> {
+        let packets = self.packets.get(shard).into_iter().flatten();
+        let places = self.places.get(shard).into_iter().flatten().map(|place| self.number << 32 | u64::from(*place));
+        places.zip(packets).filter_map(|(place, packet)| Some((place, self.seen(packet)?)))
     }
 
-    /// Of `decode_by_shards`: each packet of a shard and its place in the capture.
-    pub fn of_shard(&self, shard: usize) -> impl Iterator<Item = (u64, &Packet)> {
-        let places = self.places.get(shard).into_iter().flatten();
-        places.map(|place| self.number << 32 | u64::from(*place)).zip(self.packets.get(shard).into_iter().flatten())
+    #[inline(always)]
+    fn seen<'a>(&'a self, packet: &'a Packet) -> Option<Seen<'a>> {
+        let sack = match packet.sack_count {
+            0 => &[],
+            count => self.sack.get(packet.sack_at as usize..)?.get(..usize::from(count))?,
+        };
+        Some(Seen { packet, ends: self.ends.get(packet.ends as usize)?, sack })
     }
 
     pub fn has(&self, shard: usize) -> bool {
         self.places.get(shard).is_some_and(|places| !places.is_empty())
     }
-}
-
-/// Room for the next packet of a shard, of which those in `places` are there.
-#[inline(always)]
-fn room<'a>(
-    packets: &'a mut [Vec<Packet>; SHARDS],
-    places: &[Vec<u32>; SHARDS],
-    shard: usize,
-) -> Option<&'a mut Packet> {
-    let (packets, used) = (packets.get_mut(shard)?, places.get(shard)?.len());
-    if packets.len() == used {
-        packets.push(Packet::default());
-    }
-    packets.get_mut(used)
 }
 
 /// Corrects the times of `chunk` and begins its counts.

@@ -12,8 +12,10 @@ use std::path::Path;
 use crate::error::{Error, Layer, Result};
 use crate::{pcap, pcapng};
 
-/// Bytes of a chunk: small enough to stay in a core's L2 cache between reading and decoding.
-pub const CHUNK: usize = 256 * 1024;
+/// Bytes of a chunk: so many that handing one over costs nothing, so few that it stays in a core's cache until it is decoded.
+pub const CHUNK: usize = 1024 * 1024;
+/// Of the first one; each is twice the one before, so that all threads soon have work.
+const FIRST: usize = CHUNK / 16;
 /// The largest packet or pcapng block accepted (tcpdump's largest snap length is 256 KiB).
 pub const MAX_PACKET: usize = 4 * 1024 * 1024;
 
@@ -61,6 +63,8 @@ pub struct Capture {
     input: Box<dyn Read + Send>,
     compressed: bool,
     format: Option<Format>,
+    /// Of the next chunk.
+    size: usize,
     /// Bytes read but not framed yet.
     rest: Vec<u8>,
     /// Offset of `rest[0]`.
@@ -104,7 +108,17 @@ impl Capture {
             }
             _ => (Box::new(input), false),
         };
-        Ok(Capture { input, compressed, format: None, rest: Vec::new(), offset: 0, ended: false, live, failed: None })
+        Ok(Capture {
+            input,
+            compressed,
+            format: None,
+            size: FIRST,
+            rest: Vec::new(),
+            offset: 0,
+            ended: false,
+            live,
+            failed: None,
+        })
     }
 
     /// The next packets into `chunk`, whose buffers are used again. `Ok(false)` at the end. After an error the packets
@@ -146,7 +160,8 @@ impl Capture {
     /// Reads until the chunk is full or the input ends.
     fn fill(&mut self, data: &mut Vec<u8>) -> Result<()> {
         // A packet larger than a chunk grows the buffer step by step, as its bytes really come in.
-        let full = CHUNK.max(data.len() + CHUNK / 4);
+        let full = self.size.max(data.len() + self.size / 4);
+        self.size = CHUNK.min(self.size * 2);
         let mut have = data.len();
         data.resize(full, 0);
         let mut result = Ok(());

@@ -7,8 +7,8 @@ use crate::columns::Value;
 use crate::direction::{Direction, Path};
 use crate::flows;
 use crate::label::Label;
-use crate::packet::{ACK, CWR, ECE, Key, Packet, RST, SYN, address_text};
-use crate::records::{Scale, Sink};
+use crate::packet::{ACK, CWR, ECE, Key, Packet, RST, SYN, Seen, address_text};
+use crate::records::{Rows, Scale};
 use crate::segments::Budget;
 
 /// How a connection ended, as far as the capture shows.
@@ -55,7 +55,8 @@ struct Handshake {
 }
 
 impl Connection {
-    pub fn new(packet: &Packet, place: u64, label: Label, size: Option<u64>) -> Self {
+    pub fn new(seen: Seen<'_>, place: u64, label: Label, size: Option<u64>) -> Self {
+        let Seen { packet, ends, .. } = seen;
         let mut directions = [Direction::default(), Direction::default()];
         if let Some(direction) = label.data.and_then(|data| directions.get_mut(data)) {
             direction.size = size.map(|bytes| bytes.min(1 << 62) as i64);
@@ -64,8 +65,8 @@ impl Connection {
         // A SYN-ACK comes from the responder; without handshake the first sender counts as the initiator.
         let initiator = if packet.flags & (SYN | ACK) == SYN | ACK { 1 - from } else { from };
         Connection {
-            key: packet.key,
-            hash: packet.hash,
+            key: ends.key,
+            hash: ends.hash,
             directions,
             initiator,
             label,
@@ -89,7 +90,8 @@ impl Connection {
     }
 
     #[inline]
-    pub fn on_packet(&mut self, packet: &Packet, budget: &mut Budget, rows: &mut impl Sink) {
+    pub fn on_packet(&mut self, seen: Seen<'_>, budget: &mut Budget, rows: &mut Rows) {
+        let packet = seen.packet;
         let now = packet.time_ns;
         let from = usize::from(packet.from_high);
         self.last_ns = now;
@@ -111,10 +113,10 @@ impl Connection {
         mine.on_sent(packet, forward, budget);
         if packet.flags & (ACK | RST) == ACK {
             let closing = mine.fin.is_some() && theirs.fin.is_some();
-            let feedback = theirs.on_ack(packet, shift, back);
+            let feedback = theirs.on_ack(packet, seen.sack, shift, back);
             if let Some(feedback) = feedback.filter(|_| self.label.data.is_none_or(|data| data != from)) {
                 let forward = 1 - from == self.initiator;
-                rows.ack(&mut self.label.flow, AckRow { now, forward, feedback });
+                rows.ack(&mut self.label.flow, &AckRow { now, forward, feedback });
             }
             if closing {
                 self.close(budget);
@@ -144,15 +146,15 @@ impl Connection {
 
     /// Writes the interval that is over and begins the one that holds `now`.
     #[cold]
-    fn turn_interval(&mut self, side: usize, now: i64, rows: &mut impl Sink) {
+    fn turn_interval(&mut self, side: usize, now: i64, rows: &mut Rows) {
         self.flush_interval(side, rows);
-        let (origin, width) = (rows.scale().origin_ns, rows.scale().width_ns);
+        let (origin, width) = (rows.scale.origin_ns, rows.scale.width_ns);
         if let Some(direction) = self.directions.get_mut(side) {
             direction.interval.begin(now, origin, width);
         }
     }
 
-    fn flush_interval(&mut self, side: usize, rows: &mut impl Sink) {
+    fn flush_interval(&mut self, side: usize, rows: &mut Rows) {
         let Some(interval) = self.directions.get(side).map(|d| d.interval).filter(|i| i.packets > 0 || i.delivered > 0)
         else {
             return;
@@ -163,7 +165,7 @@ impl Connection {
     }
 
     /// Writes the intervals under way.
-    pub fn flush_intervals(&mut self, rows: &mut impl Sink) {
+    pub fn flush_intervals(&mut self, rows: &mut Rows) {
         for side in [self.initiator, 1 - self.initiator] {
             self.flush_interval(side, rows);
         }

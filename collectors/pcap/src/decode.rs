@@ -5,7 +5,7 @@
 use crate::bytes_at::{array, be16, be32};
 use crate::capture::Record;
 use crate::error::{Error, Layer, Result};
-use crate::packet::{Key, Packet, SYN, SynOptions};
+use crate::packet::{Key, SYN, SynOptions, Whole};
 
 /// What a captured packet turned out to be.
 #[derive(Debug)]
@@ -40,12 +40,12 @@ const PROTOCOL_TCP: u8 = 6;
 
 /// Decodes a record of a chunk that starts at `base` of the capture. The error is of this packet only.
 #[inline]
-pub fn decode(data: &[u8], record: &Record, base: u64, out: &mut Packet) -> Result<Decoded> {
+pub fn decode(data: &[u8], record: &Record, base: u64, out: &mut Whole) -> Result<Decoded> {
     let start = record.at as usize;
     let frame = data.get(start..start + record.captured as usize).unwrap_or_default();
     let view = View { frame, base: base + record.at as u64 };
-    out.time_ns = record.time_ns;
-    out.wire = record.original;
+    out.packet.time_ns = record.time_ns;
+    out.packet.wire = record.original;
     let (ethertype, at) = match record.link {
         LINK_ETHERNET => tags(view, 12)?,
         LINK_SLL => tags(view, 14)?,
@@ -121,7 +121,7 @@ fn by_version(view: View<'_>, at: usize) -> Result<u16> {
 }
 
 #[inline(always)]
-fn ipv4(view: View<'_>, at: usize, record: &Record, out: &mut Packet) -> Result<Decoded> {
+fn ipv4(view: View<'_>, at: usize, record: &Record, out: &mut Whole) -> Result<Decoded> {
     let head: [u8; 20] = view.array(at, Layer::Ipv4)?;
     let header = usize::from(head[0] & 0x0f) * 4;
     if head[0] >> 4 != 4 || header < 20 {
@@ -142,8 +142,8 @@ fn ipv4(view: View<'_>, at: usize, record: &Record, out: &mut Packet) -> Result<
     if fragment & 0x1fff != 0 {
         return Ok(Decoded::Fragment);
     }
-    out.ecn = head[1] & 3;
-    out.ip_id = u16::from_be_bytes([head[4], head[5]]);
+    out.packet.ecn = head[1] & 3;
+    out.packet.ip_id = u16::from_be_bytes([head[4], head[5]]);
     let source = u128::from(u32::from_be_bytes([head[12], head[13], head[14], head[15]]));
     let destination = u128::from(u32::from_be_bytes([head[16], head[17], head[18], head[19]]));
     tcp(view, at + header, total - header, (source, destination, true), out)?;
@@ -151,7 +151,7 @@ fn ipv4(view: View<'_>, at: usize, record: &Record, out: &mut Packet) -> Result<
 }
 
 #[inline(always)]
-fn ipv6(view: View<'_>, at: usize, record: &Record, out: &mut Packet) -> Result<Decoded> {
+fn ipv6(view: View<'_>, at: usize, record: &Record, out: &mut Whole) -> Result<Decoded> {
     let head: [u8; 40] = view.array(at, Layer::Ipv6)?;
     if head[0] >> 4 != 6 {
         return Err(view.corrupt(at, Layer::Ipv6, "version", 6, usize::from(head[0] >> 4)));
@@ -160,8 +160,8 @@ fn ipv6(view: View<'_>, at: usize, record: &Record, out: &mut Packet) -> Result<
         0 => (record.original as usize).saturating_sub(at + 40),
         length => length,
     };
-    out.ecn = (head[1] >> 4) & 3;
-    out.ip_id = 0;
+    out.packet.ecn = (head[1] >> 4) & 3;
+    out.packet.ip_id = 0;
     let mut fragment = false;
     let mut next = head[6];
     let mut place = at + 40;
@@ -199,7 +199,7 @@ fn ipv6(view: View<'_>, at: usize, record: &Record, out: &mut Packet) -> Result<
 }
 
 #[inline(always)]
-fn tcp(view: View<'_>, at: usize, length: usize, ends: (u128, u128, bool), out: &mut Packet) -> Result<()> {
+fn tcp(view: View<'_>, at: usize, length: usize, ends: (u128, u128, bool), out: &mut Whole) -> Result<()> {
     let head: [u8; 20] = view.array(at, Layer::Tcp)?;
     let header = usize::from(head[12] >> 4) * 4;
     if header < 20 || header > length {
@@ -214,32 +214,32 @@ fn tcp(view: View<'_>, at: usize, length: usize, ends: (u128, u128, bool), out: 
     let (source, destination, v4) = ends;
     let source_port = u16::from_be_bytes([head[0], head[1]]);
     let destination_port = u16::from_be_bytes([head[2], head[3]]);
-    out.from_high = (source, source_port) > (destination, destination_port);
-    out.key = if out.from_high {
+    out.packet.from_high = (source, source_port) > (destination, destination_port);
+    out.key = if out.packet.from_high {
         Key { low: destination, high: source, low_port: destination_port, high_port: source_port, v4 }
     } else {
         Key { low: source, high: destination, low_port: source_port, high_port: destination_port, v4 }
     };
-    out.seq = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
-    out.ack = u32::from_be_bytes([head[8], head[9], head[10], head[11]]);
-    out.flags = head[13];
-    out.window = u16::from_be_bytes([head[14], head[15]]);
-    out.payload = (length - header) as u32;
-    out.timestamps = None;
-    out.sack_count = 0;
-    out.syn = SynOptions::default();
+    out.packet.seq = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
+    out.packet.ack = u32::from_be_bytes([head[8], head[9], head[10], head[11]]);
+    out.packet.flags = head[13];
+    out.packet.window = u16::from_be_bytes([head[14], head[15]]);
+    out.packet.payload = (length - header) as u32;
+    out.packet.timestamps = None;
+    out.packet.sack_count = 0;
+    out.packet.syn = SynOptions::default();
     let options = view.frame.get(at + 20..view.frame.len().min(at + header)).unwrap_or_default();
     // Two NOPs and a timestamp option: what nearly every data packet has.
     if let (12, Some([1, 1, 8, 10, rest @ ..])) = (options.len(), options.first_chunk::<12>()) {
-        out.timestamps = be32(rest, 0).zip(be32(rest, 4));
+        out.packet.timestamps = be32(rest, 0).zip(be32(rest, 4));
     } else if !options.is_empty() {
         parse_options(options, out);
     }
     Ok(())
 }
 
-fn parse_options(mut options: &[u8], out: &mut Packet) {
-    let is_syn = out.flags & SYN != 0;
+fn parse_options(mut options: &[u8], out: &mut Whole) {
+    let is_syn = out.packet.flags & SYN != 0;
     while let Some((&kind, rest)) = options.split_first() {
         match kind {
             0 => return,
@@ -252,20 +252,20 @@ fn parse_options(mut options: &[u8], out: &mut Packet) {
         let Some(&length) = rest.first() else { return };
         let Some(body) = options.get(2..usize::from(length)) else { return };
         match (kind, body.len()) {
-            (2, 2) if is_syn => out.syn.mss = be16(body, 0),
-            (3, 1) if is_syn => out.syn.window_scale = body.first().map(|shift| (*shift).min(14)),
-            (4, 0) if is_syn => out.syn.sack_permitted = true,
+            (2, 2) if is_syn => out.packet.syn.mss = be16(body, 0),
+            (3, 1) if is_syn => out.packet.syn.window_scale = body.first().map(|shift| (*shift).min(14)),
+            (4, 0) if is_syn => out.packet.syn.sack_permitted = true,
             (5, _) => {
                 for block in body.chunks_exact(8) {
                     if let (Some(place), Some(left), Some(right)) =
-                        (out.sack.get_mut(usize::from(out.sack_count)), be32(block, 0), be32(block, 4))
+                        (out.sack.get_mut(usize::from(out.packet.sack_count)), be32(block, 0), be32(block, 4))
                     {
                         *place = (left, right);
-                        out.sack_count += 1;
+                        out.packet.sack_count += 1;
                     }
                 }
             }
-            (8, 8) => out.timestamps = be32(body, 0).zip(be32(body, 4)),
+            (8, 8) => out.packet.timestamps = be32(body, 0).zip(be32(body, 4)),
             _ => {}
         }
         options = options.get(usize::from(length)..).unwrap_or_default();

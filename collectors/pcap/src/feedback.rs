@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use crate::direction::{Direction, Path};
-use crate::packet::{FIN, Packet, RST, SYN};
+use crate::packet::{FIN, Packet, RST, SYN, SackBlocks};
 
 /// What one ACK said, for the records.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ struct Popped {
 impl Direction {
     /// An ACK by the receiver of this direction. `shift` is the receiver's window scale, where it is known.
     #[inline]
-    pub fn on_ack(&mut self, packet: &Packet, shift: Option<u8>, path: Path) -> Option<Feedback> {
+    pub fn on_ack(&mut self, packet: &Packet, sack: &SackBlocks, shift: Option<u8>, path: Path) -> Option<Feedback> {
         let now = packet.time_ns;
         if !self.started() {
             self.start(packet.ack, 0);
@@ -40,8 +40,8 @@ impl Direction {
         }
         self.totals.acks += 1;
         let mut delivered = 0;
-        if packet.sack_count > 0 {
-            delivered += self.on_sack(packet, ack);
+        if !sack.is_empty() {
+            delivered += self.on_sack(sack, ack);
         }
         if ack < self.una {
             return None;
@@ -156,8 +156,7 @@ impl Direction {
 
     /// SACK blocks; gives the bytes reported for the first time.
     #[cold]
-    fn on_sack(&mut self, packet: &Packet, ack: i64) -> i64 {
-        let blocks = packet.sack.get(..usize::from(packet.sack_count)).unwrap_or_default();
+    fn on_sack(&mut self, blocks: &SackBlocks, ack: i64) -> i64 {
         let mut fresh = 0;
         let second = blocks.get(1).map(|b| (self.unwrap(b.0, ack), self.unwrap(b.1, ack)));
         for (at, block) in blocks.iter().enumerate() {

@@ -126,7 +126,7 @@ pub fn row(c: &Connection, side: usize, scale: &Scale) -> Vec<Value> {
     let limited_ns = t.window_limited_ns + ongoing(d.limited_since);
     let known_window = d.window.is_some();
     vec![
-        c.label.flow.name.text.as_str().into(),
+        c.label.flow.text.as_str().into(),
         c.label.cca.as_deref().into(),
         src.as_deref().unwrap_or(&src_addr).into(),
         dst.as_deref().unwrap_or(&dst_addr).into(),

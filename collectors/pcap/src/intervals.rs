@@ -33,7 +33,7 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    pub fn push(&mut self, flow: &FlowName, origin: i64, interval: &Interval, forward: bool) {
+    pub fn push(&mut self, flow: &mut FlowName, origin: i64, interval: &Interval, forward: bool) {
         let width_s = (interval.end_ns - interval.start_ns) as f64 / 1e9;
         let mbps = |bytes: u64| bytes as f64 * 8e-6 / width_s;
         let i = interval;
@@ -47,7 +47,7 @@ impl Intervals {
         for (column, value) in self.fractions.iter_mut().zip([start_s, width_s, mbps(i.wire), mbps(i.delivered)]) {
             column.push(value);
         }
-        self.flow.push(self.words.word(&flow.in_intervals, &flow.text));
+        self.flow.push(self.words.word(&mut flow.in_intervals, &flow.text));
         self.forward.push(forward);
     }
 

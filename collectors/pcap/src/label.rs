@@ -2,10 +2,8 @@
 //! How connections are named in the records: by the experiment's flows, and the others by their ends.
 #![forbid(unsafe_code)]
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-
-use crate::packet::{Key, Packet, address_text};
+use crate::packet::{Key, address_text};
+use crate::words::Known;
 
 /// A flow of the experiment file, to be found in the capture. `None` matches anything.
 #[derive(Clone, Debug, Default)]
@@ -51,29 +49,22 @@ pub fn first_fit(wanted: &[Wanted], key: &Key) -> Option<usize> {
 }
 
 /// A flow's name, and its places in the lists of words of the batches under way (`words.rs`).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FlowName {
     pub text: String,
-    pub in_acks: AtomicU64,
-    pub in_intervals: AtomicU64,
+    pub in_acks: Known,
+    pub in_intervals: Known,
 }
 
-/// A connection's hold on its name; `part` is its place in the part under way (`part.rs`).
-#[derive(Clone, Debug, Default)]
-pub struct FlowRef {
-    pub name: Arc<FlowName>,
-    pub part: (u64, u32),
-}
-
-impl From<String> for FlowRef {
+impl From<String> for FlowName {
     fn from(text: String) -> Self {
-        FlowRef { name: Arc::new(FlowName { text, ..FlowName::default() }), part: (0, 0) }
+        FlowName { text, ..FlowName::default() }
     }
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Label {
-    pub flow: FlowRef,
+    pub flow: FlowName,
     pub cca: Option<String>,
     pub src: Option<String>,
     pub dst: Option<String>,
@@ -94,14 +85,14 @@ impl Namer {
     }
 
     /// The label and the flow's size.
-    pub fn label(&mut self, packet: &Packet) -> (Label, Option<u64>) {
-        let (low, high) = ends(&packet.key);
+    pub fn label(&mut self, key: &Key, from_high: bool) -> (Label, Option<u64>) {
+        let (low, high) = ends(key);
         for (wanted, seen) in &mut self.wanted {
             let data = match wanted.both_ways(&low, &high) {
                 (false, false) => continue,
                 (true, false) => 0,
                 (false, true) => 1,
-                (true, true) => usize::from(packet.from_high),
+                (true, true) => usize::from(from_high),
             };
             *seen = seen.saturating_add(1);
             let Some(number) = seen.checked_sub(wanted.skip).filter(|n| *n > 0) else { break };
@@ -111,7 +102,7 @@ impl Namer {
                 Label { flow: flow.into(), cca, src, dst, data: Some(data), sized: wanted.size_bytes.is_some() };
             return (label, wanted.size_bytes);
         }
-        let (first, second) = if packet.from_high { (high, low) } else { (low, high) };
+        let (first, second) = if from_high { (high, low) } else { (low, high) };
         let flow = format!("{}:{}>{}:{}", first.0, first.1, second.0, second.1);
         (Label { flow: flow.into(), ..Label::default() }, None)
     }

@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 use crate::columns::Kind::{Bool, F64, I64, Text};
 use crate::columns::{Batch, Field, Value, field, nullable};
 use crate::label::Namer;
-use crate::packet::{Key, Packet};
+use crate::packet::Whole;
 use crate::rtt::Rtt;
 
 /// Packets under way between the points that are kept (about 60 bytes each); the oldest go first.
@@ -95,13 +95,13 @@ impl Matcher {
         Matcher { namer, max_flows, max_delay_ns, forward_from_a, base_ns, ..Matcher::default() }
     }
 
-    fn identity(&self, p: &Packet) -> u64 {
+    fn identity(&self, whole: &Whole) -> u64 {
+        let p = &whole.packet;
         let numbers = (p.seq, p.ack, p.payload, p.flags, p.window, p.ip_id, p.timestamps, p.from_high);
-        self.state.hash_one((p.key.words(), numbers, p.sack.get(..usize::from(p.sack_count))))
+        self.state.hash_one((whole.key.words(), numbers, whole.sack()))
     }
 
-    fn flow(&mut self, packet: &Packet) -> Option<u32> {
-        let key: &Key = &packet.key;
+    fn flow(&mut self, Whole { packet, key, .. }: &Whole) -> Option<u32> {
         let (low, high, ports) = key.words();
         let place = (low, high, ports, packet.from_high);
         if let Some(at) = self.flow_index.get(&place) {
@@ -110,10 +110,10 @@ impl Matcher {
         if self.flows.len() + 2 > 2 * self.max_flows {
             return None;
         }
-        let (label, _) = self.namer.label(packet);
+        let (label, _) = self.namer.label(key, packet.from_high);
         let at = self.flows.len() as u32;
         for (from_high, forward) in [(packet.from_high, true), (!packet.from_high, false)] {
-            let name = label.flow.name.text.clone();
+            let name = label.flow.text.clone();
             let forward = label.data.map_or(forward, |data| data == usize::from(from_high));
             // Where it is known, clocks that are wrong by more than the delay do not turn the path round.
             let a_to_b = self.forward_from_a.map(|from_a| forward == from_a);
@@ -123,11 +123,12 @@ impl Matcher {
         Some(at)
     }
 
-    pub fn on_packet(&mut self, packet: &Packet, at_b: bool) {
+    pub fn on_packet(&mut self, whole: &Whole, at_b: bool) {
+        let packet = &whole.packet;
         let now = packet.time_ns;
         self.expire(now.saturating_sub(self.max_delay_ns));
-        let Some(flow) = self.flow(packet) else { return };
-        let id = self.identity(packet);
+        let Some(flow) = self.flow(whole) else { return };
+        let id = self.identity(whole);
         for id in (0..MAX_EQUAL).map(|n| id.wrapping_add(n)) {
             let Some(number) = self.index.get(&id).copied() else { continue };
             let Some(place) = number.checked_sub(self.first).and_then(|n| self.pending.get_mut(n as usize)) else {

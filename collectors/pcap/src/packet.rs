@@ -29,17 +29,12 @@ pub struct SynOptions {
 
 pub const MAX_SACK: usize = 4;
 
-/// One TCP packet.
+pub type SackBlocks = [(u32, u32)];
+
+/// One TCP packet as the analysis takes it: a cache line, since threads hand each other millions of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet {
     pub time_ns: i64,
-    pub key: Key,
-    /// The sender is `key.high`.
-    pub from_high: bool,
-    pub flags: u8,
-    /// The two ECN bits of the IP header.
-    pub ecn: u8,
-    pub window: u16,
     pub seq: u32,
     pub ack: u32,
     pub payload: u32,
@@ -47,14 +42,52 @@ pub struct Packet {
     pub wire: u32,
     /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
-    pub syn: SynOptions,
-    pub sack_count: u8,
-    pub sack: [(u32, u32); MAX_SACK],
+    pub window: u16,
     /// IPv4 identification; with the rest it tells packets apart at two points of a path.
     pub ip_id: u16,
-    /// Where the analysis keeps the connection: its hash and its shard (`route.rs`).
+    pub syn: SynOptions,
+    pub flags: u8,
+    /// The two ECN bits of the IP header.
+    pub ecn: u8,
+    /// The sender is `key.high`.
+    pub from_high: bool,
+    pub sack_count: u8,
+    /// Where its block keeps the ends and the SACK blocks (`block.rs`).
+    pub ends: u32,
+    pub sack_at: u32,
+}
+
+const _: () = assert!(size_of::<Packet>() <= 64);
+
+/// A packet as it was decoded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Whole {
+    pub packet: Packet,
+    pub key: Key,
+    /// The first `packet.sack_count` count.
+    pub sack: [(u32, u32); MAX_SACK],
+}
+
+impl Whole {
+    pub fn sack(&self) -> &SackBlocks {
+        self.sack.get(..usize::from(self.packet.sack_count)).unwrap_or_default()
+    }
+}
+
+/// Both ends of a connection, and where the analysis keeps it: its hash and its shard (`route.rs`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ends {
+    pub key: Key,
     pub hash: u64,
     pub shard: u8,
+}
+
+/// A packet and what its block keeps for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    pub packet: &'a Packet,
+    pub ends: &'a Ends,
+    pub sack: &'a SackBlocks,
 }
 
 impl Key {

@@ -16,7 +16,7 @@ use crate::decode::{Decoded, decode};
 use crate::error::{Error, Result};
 use crate::label::Namer;
 use crate::matcher::{FLOWS, Matcher};
-use crate::packet::Packet;
+use crate::packet::Whole;
 use crate::records::{Full, Name, ROWS};
 use crate::tables::Files;
 
@@ -45,7 +45,7 @@ impl Reader {
         Ok(Reader { capture, chunk: Chunk::default(), next: 0, clock, packets: 0, failed: None })
     }
 
-    fn next(&mut self) -> Option<Packet> {
+    fn next(&mut self) -> Option<Whole> {
         loop {
             let Some(record) = self.chunk.records.get(self.next) else {
                 self.next = 0;
@@ -59,10 +59,10 @@ impl Reader {
                 }
             };
             self.next += 1;
-            let mut packet = Packet::default();
+            let mut packet = Whole::default();
             if matches!(decode(&self.chunk.data, record, self.chunk.offset, &mut packet), Ok(Decoded::Tcp { .. })) {
                 self.packets += 1;
-                packet.time_ns = corrected(self.clock, packet.time_ns);
+                packet.packet.time_ns = corrected(self.clock, packet.packet.time_ns);
                 return Some(packet);
             }
         }
@@ -92,12 +92,12 @@ pub fn compare(
         let mut number = 0;
         let [first, second] = &mut readers;
         let (mut at_a, mut at_b) = (first.next(), second.next());
-        let starts = [&at_a, &at_b].into_iter().flatten().map(|p| p.time_ns).min();
+        let starts = [&at_a, &at_b].into_iter().flatten().map(|p| p.packet.time_ns).min();
         m.origin_ns = options.start_ns.or(starts).unwrap_or(0);
         loop {
             let from_b = match (&at_a, &at_b) {
                 (None, None) => break,
-                (Some(a), Some(b)) => b.time_ns < a.time_ns,
+                (Some(a), Some(b)) => b.packet.time_ns < a.packet.time_ns,
                 (a, _) => a.is_none(),
             };
             let (next, reader) = if from_b { (&mut at_b, &mut *second) } else { (&mut at_a, &mut *first) };
@@ -106,7 +106,7 @@ pub fn compare(
             }
             *next = reader.next();
             if let (Some(files), Some(rows)) = (&files, m.rows.as_mut().filter(|rows| rows.rows() >= ROWS)) {
-                files.write(Full { name: Name::Path, number, columns: rows.take() })?;
+                files.write(number, Full { name: Name::Path, columns: rows.take() })?;
                 number += 1;
             }
         }
@@ -119,10 +119,10 @@ pub fn compare(
             let mut flows = Batch::default();
             m.flow_rows().for_each(|row| flows.push(FLOWS, row));
             if let Some(mut rows) = m.rows.take().filter(|rows| rows.rows() > 0) {
-                files.write(Full { name: Name::Path, number, columns: rows.take() })?;
+                files.write(number, Full { name: Name::Path, columns: rows.take() })?;
             }
             if flows.rows() > 0 {
-                files.write(Full { name: Name::PathFlows, number: 0, columns: flows.take() })?;
+                files.write(0, Full { name: Name::PathFlows, columns: flows.take() })?;
             }
             files.finish()?;
         }

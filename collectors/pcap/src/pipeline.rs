@@ -1,38 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The analysis of one capture by several threads.
 //!
-//! Blocks of packets are read one after the other and decoded anywhere. Each shard (`route.rs`) analyses its packets of
-//! each block in the order of the blocks, whichever thread does it. What the shards say of a block is put into the
-//! order of its packets (`part.rs`), and columns of full batches are encoded anywhere. A thread takes what is most
+//! Blocks of packets are read one after the other and decoded anywhere. Each shard (`route.rs`, `shard.rs`) analyses
+//! its packets of each block in the order of the blocks, whichever thread does it, and fills batches of its own. Batches
+//! are numbered in the order of blocks and shards, and their columns are encoded anywhere. A thread takes what is most
 //! urgent (`schedule.rs`), so that nothing piles up, and keeps to its own shards as long as it can, so that
 //! connections stay in its cache.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::analyze::Options;
 use crate::capture::{Capture, Chunk};
 use crate::error::{Error, Layer, Result};
-use crate::part::merge;
-use crate::records::{Full, Rows};
-use crate::route::{Router, SHARDS};
+use crate::records::Full;
+use crate::route::Router;
 use crate::schedule::{Encode, State, Task};
+use crate::shard::finish;
 use crate::summary::Summary;
-use crate::table::Table;
 use crate::tables::Files;
-use crate::work::{Done, Work, finish};
+use crate::work::{Done, Work};
 
-/// Looks for work before a thread sleeps: waking it up takes longer than most tasks.
-const SPINS: u32 = 2000;
+/// Looks for work for half a millisecond, about a task, before a thread sleeps: a virtual machine takes long to wake it.
+const SPINS: u32 = 50_000;
 
 struct Pipeline<'a> {
     options: &'a Options,
     files: Option<&'a Files>,
     source: Mutex<Capture>,
-    /// Empty when they have been finished.
-    tables: [Mutex<Option<Table>>; SHARDS],
-    output: Mutex<(Rows, Summary)>,
     state: Mutex<State>,
     /// Counts changes of `state`.
     version: AtomicU64,
@@ -43,21 +39,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn inner<T>(mutex: Mutex<T>) -> T {
-    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
 pub fn run(work: Work<'_>) -> Result<Done> {
     let threads = work.options.threads.max(1);
     keep_freed_memory();
-    let state = State::new(threads, work.rows.scale.clone(), work.origin_ns);
     let pipeline = Pipeline {
         options: work.options,
         files: work.files,
         source: Mutex::new(work.capture),
-        tables: work.tables.map(|table| Mutex::new(Some(table))),
-        output: Mutex::new((work.rows, Summary::default())),
-        state: Mutex::new(state),
+        state: Mutex::new(State::new(threads, work.shards, work.numbers, work.origin_ns)),
         version: AtomicU64::new(0),
         changed: Condvar::new(),
     };
@@ -68,12 +57,9 @@ pub fn run(work: Work<'_>) -> Result<Done> {
         }
         pipeline.thread(0, router.clone());
     });
-    let state = inner(pipeline.state);
-    let (rows, counts) = inner(pipeline.output);
-    match state.error {
-        Some(error) => Err(error),
-        None => Ok(Done { counts, origin_ns: state.origin_ns, numbers: rows.numbers(), failed: state.failed }),
-    }
+    let state = pipeline.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let State { counts, origin_ns, numbers, failed, .. } = state;
+    state.error.map_or(Ok(Done { counts, origin_ns, numbers, failed }), Err)
 }
 
 /// Memory that one thread fills and another gives back would go to the kernel and come from it again, page by page, a
@@ -151,40 +137,18 @@ impl Pipeline<'_> {
     fn task(&self, task: Task, chunk: &mut Chunk, router: &mut Router) -> Result<()> {
         match task {
             Task::Read => self.read(chunk, router),
-            Task::Analyse { shard, block, mut part } => {
-                if let Some(Some(table)) = self.tables.get(shard).map(lock).as_deref_mut() {
-                    part.begin(block.number, block.origin_ns);
-                    for (place, packet) in block.of_shard(shard) {
-                        part.place = place;
-                        table.on_packet(packet, part.as_mut());
-                    }
-                }
-                let number = block.number;
-                drop(block);
-                lock(&self.state).analysed(number, shard, part);
+            Task::Analyse { at, mut shard, block } => {
+                shard.rows.scale.origin_ns = block.origin_ns;
+                shard.analyse(block.of_shard(at));
+                let full = self.kept(shard.rows.take(false));
+                lock(&self.state).analysed(at, shard, block, full);
             }
-            Task::Merge { block, parts } => {
-                let mut output = lock(&self.output);
-                let (rows, counts) = &mut *output;
-                counts.add_block(&block.counts);
-                let mut full = Vec::new();
-                if self.files.is_some() {
-                    rows.scale.origin_ns = block.origin_ns;
-                    merge(&parts, rows);
-                    full = rows.take(false);
-                }
-                drop(output);
-                self.merged(full);
-                lock(&self.state).recycle(Arc::into_inner(block), parts);
-            }
-            Task::Finish => {
-                let mut output = lock(&self.output);
-                let (rows, counts) = &mut *output;
-                let tables = self.tables.each_ref().map(|table| lock(table).take());
-                finish(tables.into_iter().flatten(), rows, counts);
-                let full = rows.take(true);
-                drop(output);
-                self.merged(full);
+            Task::Finish(shards) => {
+                let mut counts = Summary::default();
+                let full = self.kept(finish(shards, &mut counts));
+                let mut state = lock(&self.state);
+                state.counts.add(&counts);
+                full.into_iter().for_each(|full| state.full(full));
             }
             Task::Encode(Encode { name, number, at, column }) => {
                 let Some(files) = self.files else { return Ok(()) };
@@ -198,12 +162,9 @@ impl Pipeline<'_> {
         Ok(())
     }
 
-    fn merged(&self, full: Vec<Full>) {
-        let mut state = lock(&self.state);
-        state.merging = false;
-        if self.files.is_some() {
-            full.into_iter().for_each(|full| state.full(full));
-        }
+    /// Batches that are to be written.
+    fn kept(&self, full: Vec<Full>) -> Vec<Full> {
+        if self.files.is_some() { full } else { Vec::new() }
     }
 
     fn read(&self, chunk: &mut Chunk, router: &mut Router) {
@@ -222,7 +183,7 @@ impl Pipeline<'_> {
         block.origin_ns = Work::origin(self.options, &mut state.origin_ns, chunk);
         self.tell(&state);
         drop(state);
-        block.decode_by_shards(chunk, router, self.options.clock);
+        block.decode(chunk, router, self.options.clock);
         lock(&self.state).decoded(block);
     }
 }

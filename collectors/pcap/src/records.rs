@@ -9,7 +9,7 @@ use crate::columns::{Batch, Column, Field};
 use crate::connection::Connection;
 use crate::interval::Interval;
 use crate::intervals::{INTERVALS, Intervals};
-use crate::label::FlowRef;
+use crate::label::FlowName;
 use crate::{flows, matcher};
 
 /// `warpbed.schema` in the Parquet metadata.
@@ -66,69 +66,56 @@ pub struct Scale {
     pub capture: Arc<str>,
 }
 
-/// Takes the rows that the analysis makes, in the order of the packets.
-pub trait Sink {
-    fn scale(&self) -> &Scale;
-    /// Where the packet at hand stands in the capture; rises with every packet.
-    fn place(&self) -> u64;
-    fn ack(&mut self, flow: &mut FlowRef, row: AckRow);
-    fn interval(&mut self, flow: &mut FlowRef, interval: &Interval, forward: bool);
-    /// A connection is over.
-    fn over(&mut self, connection: Box<Connection>);
-}
-
-/// The columns under way, filled in the order of the capture.
+/// The columns under way of one shard; the rows of a connection come in the order of its packets.
 #[derive(Debug)]
 pub struct Rows {
-    pub acks: Acks,
-    pub intervals: Intervals,
+    acks: Acks,
+    intervals: Intervals,
     flows: Batch,
     directions: Batch,
     pub scale: Scale,
+    /// Where the packet at hand stands in the capture; rises with every packet.
     pub place: u64,
-    /// Batches taken so far, per table.
-    numbers: [u64; TABLES.len()],
 }
 
-impl Sink for Rows {
-    #[inline(always)]
-    fn scale(&self) -> &Scale {
-        &self.scale
-    }
-
-    #[inline(always)]
-    fn place(&self) -> u64 {
-        self.place
-    }
-
-    #[inline(always)]
-    fn ack(&mut self, flow: &mut FlowRef, row: AckRow) {
-        self.acks.push(&flow.name, self.scale.origin_ns, &row);
-    }
-
-    fn interval(&mut self, flow: &mut FlowRef, interval: &Interval, forward: bool) {
-        self.intervals.push(&flow.name, self.scale.origin_ns, interval, forward);
-    }
-
-    fn over(&mut self, mut connection: Box<Connection>) {
-        connection.flush_intervals(self);
-        self.directions_of(&connection);
-    }
-}
-
-/// Rows of a table to be written as its batch `number`.
+/// Rows of a table to be written.
 #[derive(Debug)]
 pub struct Full {
     pub name: Name,
-    pub number: u64,
     pub columns: Vec<Column>,
 }
 
+/// Batches so far, per table.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Numbers([u64; TABLES.len()]);
+
+impl Numbers {
+    /// The place of the next batch in its file.
+    pub fn next(&mut self, name: Name) -> u64 {
+        let count = TABLES.iter().zip(&mut self.0).find(|(table, _)| **table == name);
+        count.map_or(0, |(_, count)| std::mem::replace(count, *count + 1))
+    }
+}
+
 impl Rows {
-    /// `numbers`: batches that earlier captures have written, per table.
-    pub fn new(scale: Scale, numbers: [u64; TABLES.len()]) -> Self {
+    pub fn new(scale: Scale) -> Self {
         let (acks, intervals) = (Acks::default(), Intervals::default());
-        Rows { acks, intervals, flows: Batch::default(), directions: Batch::default(), scale, place: 0, numbers }
+        Rows { acks, intervals, flows: Batch::default(), directions: Batch::default(), scale, place: 0 }
+    }
+
+    #[inline(always)]
+    pub fn ack(&mut self, flow: &mut FlowName, row: &AckRow) {
+        self.acks.push(flow, self.scale.origin_ns, row);
+    }
+
+    pub fn interval(&mut self, flow: &mut FlowName, interval: &Interval, forward: bool) {
+        self.intervals.push(flow, self.scale.origin_ns, interval, forward);
+    }
+
+    /// A connection is over.
+    pub fn over(&mut self, mut connection: Box<Connection>) {
+        connection.flush_intervals(self);
+        self.directions_of(&connection);
     }
 
     /// Adds the rows of `directions` and `flows`.
@@ -141,16 +128,12 @@ impl Rows {
         }
     }
 
-    pub fn numbers(&self) -> [u64; TABLES.len()] {
-        self.numbers
-    }
-
     /// Batches that are full, or all with `end`.
     pub fn take(&mut self, end: bool) -> Vec<Full> {
         // Rows of many columns: fewer of them.
         let rows = [self.acks.rows(), self.intervals.rows(), self.flows.rows() * 16, self.directions.rows() * 16];
         let mut ready = Vec::new();
-        for ((name, rows), next) in TABLES.into_iter().zip(rows).zip(&mut self.numbers) {
+        for (name, rows) in TABLES.into_iter().zip(rows) {
             if rows < ROWS && !(end && rows > 0) {
                 continue;
             }
@@ -160,8 +143,7 @@ impl Rows {
                 Name::Flows => self.flows.take(),
                 _ => self.directions.take(),
             };
-            ready.push(Full { name, number: *next, columns });
-            *next += 1;
+            ready.push(Full { name, columns });
         }
         ready
     }

@@ -8,8 +8,10 @@
 
 use std::hash::BuildHasher;
 
+use hashbrown::HashTable;
+
 use crate::label::{Wanted, first_fit};
-use crate::packet::{Key, Packet};
+use crate::packet::{Ends, Key};
 
 /// Enough for two threads to share the load of many flows evenly, few enough for each to have room for a large one.
 pub const SHARDS: usize = 4;
@@ -27,20 +29,44 @@ pub struct Router {
     wanted: Vec<Wanted>,
     /// By hash, keys with their shards.
     known: Vec<Option<(Key, u8)>>,
+    /// Of the block at hand: places in its list of ends, and the one of the packet before: packets come in trains.
+    index: HashTable<u32>,
+    last: u32,
 }
 
 impl Router {
     /// For at most `SHARDS` shards.
     pub fn new(shards: usize, wanted: &[Wanted]) -> Self {
         let known = if wanted.is_empty() { Vec::new() } else { vec![None; KNOWN] };
-        Router { hasher: Hasher::default(), shards: shards.clamp(1, SHARDS), wanted: wanted.to_vec(), known }
+        let shards = shards.clamp(1, SHARDS);
+        Router { hasher: Hasher::default(), shards, wanted: wanted.to_vec(), known, index: HashTable::new(), last: 0 }
     }
 
+    /// Begins a block, of which no ends are known.
+    pub fn begin(&mut self) {
+        self.index.clear();
+    }
+
+    /// The place of a connection in its block's list of ends.
     #[inline(always)]
-    pub fn place(&mut self, packet: &mut Packet) {
-        packet.hash = self.hasher.0.hash_one(packet.key.words());
-        packet.shard =
-            if self.wanted.is_empty() { spread(&packet.key, self.shards) } else { self.fit(&packet.key, packet.hash) };
+    pub fn place(&mut self, key: &Key, ends: &mut Vec<Ends>) -> u32 {
+        if ends.get(self.last as usize).is_none_or(|last| last.key != *key) {
+            self.last = self.find(key, ends);
+        }
+        self.last
+    }
+
+    fn find(&mut self, key: &Key, ends: &mut Vec<Ends>) -> u32 {
+        let hash = self.hasher.0.hash_one(key.words());
+        let of = |at: &u32| ends.get(*at as usize);
+        if let Some(at) = self.index.find(hash, |at| of(at).is_some_and(|ends| ends.key == *key)) {
+            return *at;
+        }
+        let at = ends.len() as u32;
+        self.index.insert_unique(hash, at, |at| of(at).map_or(0, |ends| ends.hash));
+        let shard = if self.wanted.is_empty() { spread(key, self.shards) } else { self.fit(key, hash) };
+        ends.push(Ends { key: *key, hash, shard });
+        at
     }
 
     fn fit(&mut self, key: &Key, hash: u64) -> u8 {
@@ -70,14 +96,27 @@ fn spread(key: &Key, shards: usize) -> u8 {
 mod tests {
     use super::*;
 
-    fn packet(client: u32, port: u16) -> Packet {
-        let key = Key { low: client.into(), high: 0x0a01_0001, low_port: port, high_port: 5201, v4: true };
-        Packet { key, ..Packet::default() }
+    fn key(client: u32, port: u16) -> Key {
+        Key { low: client.into(), high: 0x0a01_0001, low_port: port, high_port: 5201, v4: true }
     }
 
-    fn shard(router: &mut Router, mut packet: Packet) -> u8 {
-        router.place(&mut packet);
-        packet.shard
+    fn shard(router: &mut Router, key: Key) -> u8 {
+        let mut ends = Vec::new();
+        router.begin();
+        let at = router.place(&key, &mut ends);
+        ends[at as usize].shard
+    }
+
+    #[test]
+    fn a_block_keeps_each_pair_of_ends_once() {
+        let (mut router, mut ends) = (Router::new(SHARDS, &[]), Vec::new());
+        router.begin();
+        let places: Vec<u32> = [1, 1, 2, 3, 2, 1, 3].map(|client| router.place(&key(client, 80), &mut ends)).into();
+        assert_eq!(places, [0, 0, 1, 2, 1, 0, 2]);
+        assert_eq!(ends.len(), 3);
+        ends.clear();
+        router.begin();
+        assert_eq!(router.place(&key(3, 80), &mut ends), 0);
     }
 
     #[test]
@@ -85,8 +124,8 @@ mod tests {
         let mut counts = [0; SHARDS];
         let (mut one, mut other) = (Router::new(SHARDS, &[]), Router::new(SHARDS, &[]));
         for client in 0..1000 {
-            let at = shard(&mut one, packet(0x0a00_0001 + client, 40_000));
-            assert_eq!(at, shard(&mut other, packet(0x0a00_0001 + client, 40_000)));
+            let at = shard(&mut one, key(0x0a00_0001 + client, 40_000));
+            assert_eq!(at, shard(&mut other, key(0x0a00_0001 + client, 40_000)));
             counts[usize::from(at)] += 1;
         }
         assert!(counts.iter().all(|n| (200..300).contains(n)), "{counts:?}");
@@ -97,8 +136,8 @@ mod tests {
         let wanted = |port| Wanted { dst_port: Some(port), ..Wanted::default() };
         let mut router = Router::new(SHARDS, &[wanted(80), wanted(5201)]);
         let shards: Vec<u8> =
-            (0..100).map(|n| shard(&mut router, packet(0x0a00_0001 + n % 7, 40_000 + n as u16))).collect();
+            (0..100).map(|n| shard(&mut router, key(0x0a00_0001 + n % 7, 40_000 + n as u16))).collect();
         assert!(shards.iter().all(|s| *s == 1), "{shards:?}");
-        assert_eq!(shard(&mut router, packet(1, 80)), 0);
+        assert_eq!(shard(&mut router, key(1, 80)), 0);
     }
 }

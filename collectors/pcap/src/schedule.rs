@@ -8,18 +8,14 @@ use std::sync::Arc;
 use crate::block::Block;
 use crate::columns::Column;
 use crate::error::Error;
-use crate::part::Part;
-use crate::records::{Full, Name, Scale};
+use crate::records::{Full, Name, Numbers};
 use crate::route::SHARDS;
+use crate::shard::Shard;
+use crate::summary::Summary;
 use crate::tables::EncodedColumn;
 
 /// Blocks under way, per thread: enough to go on reading while a batch is encoded.
 const AHEAD: usize = 4;
-/// Connections that are over and not written yet (some KB each); with more, only the first block is analysed.
-const HELD: usize = 1024;
-
-/// The rows of a block, by shard; `None` where it has no packets.
-pub type Parts = [Option<Box<Part>>; SHARDS];
 
 /// A column of a full batch.
 pub struct Encode {
@@ -31,9 +27,8 @@ pub struct Encode {
 
 pub enum Task {
     Read,
-    Analyse { shard: usize, block: Arc<Block>, part: Box<Part> },
-    Merge { block: Arc<Block>, parts: Parts },
-    Finish,
+    Analyse { at: usize, shard: Box<Shard>, block: Arc<Block> },
+    Finish(Vec<Shard>),
     Encode(Encode),
 }
 
@@ -42,7 +37,8 @@ pub enum Task {
 struct Slot {
     /// `None` until it is decoded.
     block: Option<Arc<Block>>,
-    parts: Parts,
+    /// Batches that it has filled, by shard.
+    full: [Vec<Full>; SHARDS],
     /// Shards that are through with it.
     done: usize,
 }
@@ -55,29 +51,25 @@ struct Assembly {
 
 pub struct State {
     threads: usize,
-    scale: Scale,
     slots: VecDeque<Slot>,
     /// Number of the block in `slots[0]`.
     first: u64,
-    /// The next block of each shard, and whether a thread is at it.
+    /// The shards that no thread is at, and the next block of each.
+    shards: [Option<Box<Shard>>; SHARDS],
     next: [u64; SHARDS],
-    busy: [bool; SHARDS],
     columns: VecDeque<Encode>,
     /// Batches of which columns are being encoded.
     assembly: BTreeMap<(&'static str, u64), Assembly>,
     blocks: Vec<Block>,
-    #[allow(clippy::vec_box)] // Handed on as they are.
-    parts: Vec<Box<Part>>,
-    /// Connections in the parts of `slots`.
-    held: usize,
     finished: bool,
     pub reading: bool,
     pub ended: bool,
-    pub merging: bool,
     /// Tasks that threads are at.
     pub running: usize,
     /// Threads that sleep.
     pub waiting: usize,
+    pub counts: Summary,
+    pub numbers: Numbers,
     pub origin_ns: Option<i64>,
     /// Why the capture could not be read to its end.
     pub failed: Option<Error>,
@@ -86,25 +78,23 @@ pub struct State {
 }
 
 impl State {
-    pub fn new(threads: usize, scale: Scale, origin_ns: Option<i64>) -> Self {
+    pub fn new(threads: usize, shards: [Shard; SHARDS], numbers: Numbers, origin_ns: Option<i64>) -> Self {
         State {
             threads,
-            scale,
             slots: VecDeque::new(),
             first: 0,
+            shards: shards.map(|shard| Some(Box::new(shard))),
             next: [0; SHARDS],
-            busy: [false; SHARDS],
             columns: VecDeque::new(),
             assembly: BTreeMap::new(),
             blocks: Vec::new(),
-            parts: Vec::new(),
-            held: 0,
             finished: false,
             reading: false,
             ended: false,
-            merging: false,
             running: 0,
             waiting: 0,
+            counts: Summary::default(),
+            numbers,
             origin_ns,
             failed: None,
             error: None,
@@ -123,37 +113,29 @@ impl State {
     }
 
     fn task(&mut self, thread: usize) -> Option<Task> {
-        // From the end of the way to its beginning, so that memory is given back before more is taken.
+        let mut ready = [false; SHARDS];
+        for (at, ready) in ready.iter_mut().enumerate() {
+            *ready = self.is_ready(at);
+        }
+        // Blocks of a shard have to be analysed one after the other, which anything else can wait for; only reading takes
+        // more memory, and comes after what gives it back.
+        let of = |own| ready.iter().enumerate().position(|(at, ready)| *ready && (at % self.threads == thread) == own);
+        if let Some(at) = of(true) {
+            return self.analyse(at);
+        }
         if let Some(encode) = self.columns.pop_front() {
             return Some(Task::Encode(encode));
-        }
-        let mut ready = [false; SHARDS];
-        for (shard, ready) in ready.iter_mut().enumerate() {
-            *ready = self.is_ready(shard);
-        }
-        if !self.merging && self.slots.front().is_some_and(|slot| slot.done == SHARDS) {
-            let Slot { block: Some(block), parts, .. } = self.slots.pop_front()? else { return None };
-            self.first += 1;
-            self.held -= parts.iter().flatten().map(|part| part.held()).sum::<usize>();
-            self.merging = true;
-            return Some(Task::Merge { block, parts });
-        }
-        let of = |own: bool| {
-            ready.iter().enumerate().position(|(shard, ready)| *ready && (shard % self.threads == thread) == own)
-        };
-        if let Some(shard) = of(true) {
-            return self.analyse(shard);
         }
         if !self.reading && !self.ended && self.slots.len() < AHEAD * self.threads {
             self.reading = true;
             return Some(Task::Read);
         }
-        if let Some(shard) = of(false) {
-            return self.analyse(shard);
+        if let Some(at) = of(false) {
+            return self.analyse(at);
         }
-        if self.ended && !self.finished && !self.merging && self.slots.is_empty() {
+        if self.ended && !self.finished && self.slots.is_empty() {
             self.finished = true;
-            return Some(Task::Finish);
+            return Some(Task::Finish(self.shards.iter_mut().filter_map(Option::take).map(|shard| *shard).collect()));
         }
         None
     }
@@ -163,31 +145,28 @@ impl State {
     }
 
     /// Whether the shard's next block can be analysed; passes blocks in which it has no packets.
-    fn is_ready(&mut self, shard: usize) -> bool {
-        let (Some(false), Some(mut number)) = (self.busy.get(shard), self.next.get(shard).copied()) else {
-            return false;
-        };
+    fn is_ready(&mut self, at: usize) -> bool {
+        let (Some(Some(_)), Some(next)) = (self.shards.get(at), self.next.get(at)) else { return false };
+        let mut number = self.first.max(*next);
         let mut ready = false;
-        while let Some(Slot { block: Some(block), done, .. }) = self.slot(number) {
-            ready = block.has(shard);
+        while let Some(Slot { block: Some(block), .. }) = self.slot(number) {
+            ready = block.has(at);
             if ready {
                 break;
             }
-            *done += 1;
             number += 1;
         }
-        if let Some(next) = self.next.get_mut(shard) {
+        if let Some(next) = self.next.get_mut(at) {
             *next = number;
         }
-        ready && (number == self.first || self.held < HELD)
+        ready
     }
 
-    fn analyse(&mut self, shard: usize) -> Option<Task> {
-        let number = *self.next.get(shard)?;
+    fn analyse(&mut self, at: usize) -> Option<Task> {
+        let number = *self.next.get(at)?;
         let block = self.slot(number)?.block.clone()?;
-        *self.busy.get_mut(shard)? = true;
-        let part = self.parts.pop().unwrap_or_else(|| Box::new(Part::new(self.scale.clone())));
-        Some(Task::Analyse { shard, block, part })
+        let shard = self.shards.get_mut(at)?.take()?;
+        Some(Task::Analyse { at, shard, block })
     }
 
     /// Room for a block that has been read.
@@ -200,32 +179,43 @@ impl State {
 
     pub fn decoded(&mut self, block: Block) {
         if let Some(slot) = self.slot(block.number) {
+            slot.done = (0..SHARDS).filter(|at| !block.has(*at)).count();
             slot.block = Some(Arc::new(block));
         }
+        self.retire();
     }
 
-    pub fn analysed(&mut self, number: u64, shard: usize, part: Box<Part>) {
-        self.held += part.held();
+    /// Takes back a shard that is through with a block, and what it has filled.
+    pub fn analysed(&mut self, at: usize, shard: Box<Shard>, block: Arc<Block>, full: Vec<Full>) {
+        let number = block.number;
+        drop(block);
         if let Some(slot) = self.slot(number) {
             slot.done += 1;
-            if let Some(place) = slot.parts.get_mut(shard) {
-                *place = Some(part);
+            if let Some(place) = slot.full.get_mut(at) {
+                *place = full;
             }
         }
-        if let (Some(next), Some(busy)) = (self.next.get_mut(shard), self.busy.get_mut(shard)) {
-            (*next, *busy) = (number + 1, false);
+        if let (Some(next), Some(place)) = (self.next.get_mut(at), self.shards.get_mut(at)) {
+            (*next, *place) = (number + 1, Some(shard));
         }
+        self.retire();
     }
 
-    /// Takes back the memory of a block that is over.
-    pub fn recycle(&mut self, block: Option<Block>, parts: Parts) {
-        self.blocks.extend(block);
-        self.parts.extend(parts.into_iter().flatten());
+    /// Blocks that all shards are through with, in their order.
+    fn retire(&mut self) {
+        while self.slots.front().is_some_and(|slot| slot.done == SHARDS && slot.block.is_some()) {
+            let Some(Slot { block: Some(block), full, .. }) = self.slots.pop_front() else { return };
+            self.first += 1;
+            self.counts.add_block(&block.counts);
+            self.blocks.extend(Arc::into_inner(block));
+            full.into_iter().flatten().for_each(|full| self.full(full));
+        }
     }
 
     /// Columns to be encoded.
     pub fn full(&mut self, full: Full) {
-        let Full { name, number, columns } = full;
+        let Full { name, columns } = full;
+        let number = self.numbers.next(name);
         let assembly = Assembly { columns: columns.iter().map(|_| None).collect(), missing: columns.len() };
         self.assembly.insert((name.text(), number), assembly);
         let encode = |(at, column)| Encode { name, number, at, column };

@@ -6,8 +6,8 @@ use hashbrown::HashTable;
 
 use crate::connection::{Connection, End};
 use crate::label::Namer;
-use crate::packet::{Packet, SYN};
-use crate::records::Sink;
+use crate::packet::{SYN, Seen};
+use crate::records::Rows;
 use crate::segments::Budget;
 
 /// Connections kept at once (about 2 KB each, more while they lose packets).
@@ -44,40 +44,41 @@ impl Table {
     }
 
     #[inline]
-    pub fn on_packet(&mut self, packet: &Packet, rows: &mut impl Sink) {
+    pub fn on_packet(&mut self, seen: Seen<'_>, rows: &mut Rows) {
+        let Seen { packet, ends, .. } = seen;
         let at = match self.slots.get(self.last) {
-            Some(Some(connection)) if connection.key == packet.key => self.last,
-            _ => self.find(packet, rows),
+            Some(Some(connection)) if connection.key == ends.key => self.last,
+            _ => self.find(seen, rows),
         };
         self.last = at;
         let Some(Some(connection)) = self.slots.get_mut(at) else { return };
         if packet.flags & SYN != 0 && connection.replaced_by(packet) {
             self.remove(at, Some(End::Reused), rows);
-            self.last = self.add(packet, rows);
+            self.last = self.add(seen, rows);
             if let Some(Some(connection)) = self.slots.get_mut(self.last) {
-                connection.on_packet(packet, &mut self.budget, rows);
+                connection.on_packet(seen, &mut self.budget, rows);
             }
             return;
         }
-        connection.on_packet(packet, &mut self.budget, rows);
+        connection.on_packet(seen, &mut self.budget, rows);
     }
 
-    fn find(&mut self, packet: &Packet, rows: &mut impl Sink) -> usize {
+    fn find(&mut self, seen: Seen<'_>, rows: &mut Rows) -> usize {
         let slots = &self.slots;
-        let same = |at: &u32| matches!(slots.get(*at as usize), Some(Some(c)) if c.key == packet.key);
-        match self.index.find(packet.hash, same) {
+        let same = |at: &u32| matches!(slots.get(*at as usize), Some(Some(c)) if c.key == seen.ends.key);
+        match self.index.find(seen.ends.hash, same) {
             Some(at) => *at as usize,
-            None => self.add(packet, rows),
+            None => self.add(seen, rows),
         }
     }
 
     #[cold]
-    fn add(&mut self, packet: &Packet, rows: &mut impl Sink) -> usize {
+    fn add(&mut self, seen: Seen<'_>, rows: &mut Rows) -> usize {
         if self.index.len() >= self.max_flows {
             self.evict(rows);
         }
-        let (label, size) = self.namer.label(packet);
-        let connection = Some(Box::new(Connection::new(packet, rows.place(), label, size)));
+        let (label, size) = self.namer.label(&seen.ends.key, seen.packet.from_high);
+        let connection = Some(Box::new(Connection::new(seen, rows.place, label, size)));
         self.flows += 1;
         let at = match self.free.pop() {
             Some(at) => at as usize,
@@ -91,13 +92,13 @@ impl Table {
         }
         let slots = &self.slots;
         let hash_of = |at: &u32| slots.get(*at as usize).and_then(Option::as_ref).map_or(0, |c| c.hash);
-        self.index.insert_unique(packet.hash, at as u32, hash_of);
+        self.index.insert_unique(seen.ends.hash, at as u32, hash_of);
         at
     }
 
     /// Second chance: the hand passes connections with packets since its last visit.
     #[cold]
-    fn evict(&mut self, rows: &mut impl Sink) {
+    fn evict(&mut self, rows: &mut Rows) {
         for _ in 0..=2 * self.slots.len() {
             self.hand = if self.hand + 1 >= self.slots.len() { 0 } else { self.hand + 1 };
             if let Some(Some(connection)) = self.slots.get_mut(self.hand) {
@@ -111,7 +112,7 @@ impl Table {
         }
     }
 
-    fn remove(&mut self, at: usize, end: Option<End>, rows: &mut impl Sink) {
+    fn remove(&mut self, at: usize, end: Option<End>, rows: &mut Rows) {
         let Some(mut connection) = self.slots.get_mut(at).and_then(Option::take) else { return };
         if let Ok(entry) = self.index.find_entry(connection.hash, |i| *i as usize == at) {
             entry.remove();

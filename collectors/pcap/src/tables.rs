@@ -190,9 +190,9 @@ impl Files {
         lock(&self.place(name)?.2).append(number, columns).map_err(parquet_error)
     }
 
-    /// Encodes and appends.
-    pub fn write(&self, full: Full) -> Result<()> {
-        let Full { name, number, columns } = full;
+    /// Encodes and appends batch `number` of a table.
+    pub fn write(&self, number: u64, full: Full) -> Result<()> {
+        let Full { name, columns } = full;
         let encode = |(at, column)| self.encode(name, at, column);
         let columns = columns.into_iter().enumerate().map(encode).collect::<Result<_>>()?;
         self.append(name, number, columns)

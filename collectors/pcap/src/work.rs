@@ -8,12 +8,12 @@ use std::sync::Arc;
 use crate::analyze::Options;
 use crate::block::{Block, corrected};
 use crate::capture::{Capture, Chunk};
-use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::label::Namer;
-use crate::records::{Full, Rows, Scale, Sink, TABLES};
+use crate::records::{Full, Numbers, Rows, Scale};
 use crate::route::{Router, SHARDS};
 use crate::segments::{BUDGET, Budget};
+use crate::shard::{Shard, finish};
 use crate::summary::Summary;
 use crate::table::Table;
 use crate::tables::Files;
@@ -27,8 +27,9 @@ pub struct Work<'a> {
     pub options: &'a Options,
     pub files: Option<&'a Files>,
     pub router: Router,
-    pub tables: [Table; SHARDS],
-    pub rows: Rows,
+    pub shards: [Shard; SHARDS],
+    /// Batches that earlier captures have written.
+    pub numbers: Numbers,
     /// `None` until the first packet has been seen.
     pub origin_ns: Option<i64>,
 }
@@ -37,7 +38,7 @@ pub struct Work<'a> {
 pub struct Done {
     pub counts: Summary,
     pub origin_ns: Option<i64>,
-    pub numbers: [u64; TABLES.len()],
+    pub numbers: Numbers,
     /// Why the capture could not be read to its end.
     pub failed: Option<Error>,
 }
@@ -49,7 +50,7 @@ impl<'a> Work<'a> {
         options: &'a Options,
         files: Option<&'a Files>,
         origin_ns: Option<i64>,
-        numbers: [u64; TABLES.len()],
+        numbers: Numbers,
     ) -> Self {
         let name = path.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy());
         let scale = Scale {
@@ -58,13 +59,13 @@ impl<'a> Work<'a> {
             capture: Arc::from(name.as_ref()),
         };
         let shards = if options.rehearse.shards || options.max_flows >= LEAST_FLOWS * SHARDS { SHARDS } else { 1 };
-        let table = |_| {
+        let shard = |_| {
             let namer = Namer::new(options.wanted.clone());
-            Table::new(options.max_flows.div_ceil(shards), Budget::new(BUDGET / shards), namer)
+            let table = Table::new(options.max_flows.div_ceil(shards), Budget::new(BUDGET / shards), namer);
+            Shard { table, rows: Rows::new(scale.clone()) }
         };
-        let router = Router::new(shards, &options.wanted);
-        let (tables, rows) = (std::array::from_fn(table), Rows::new(scale, numbers));
-        Work { capture, options, files, router, tables, rows, origin_ns }
+        let (router, shards) = (Router::new(shards, &options.wanted), std::array::from_fn(shard));
+        Work { capture, options, files, router, shards, numbers, origin_ns }
     }
 
     /// Time 0 of `t_s`, once there is a packet.
@@ -81,37 +82,22 @@ impl<'a> Work<'a> {
                 Ok(true) => {}
                 end => break end.err(),
             }
-            self.rows.scale.origin_ns = Work::origin(self.options, &mut self.origin_ns, &chunk);
+            let origin_ns = Work::origin(self.options, &mut self.origin_ns, &chunk);
             block.decode(&mut chunk, &mut self.router, self.options.clock);
-            for (place, packet) in block.packets() {
-                self.rows.place = place;
-                if let Some(table) = self.tables.get_mut(usize::from(packet.shard)) {
-                    table.on_packet(packet, &mut self.rows);
-                }
+            for (at, shard) in self.shards.iter_mut().enumerate() {
+                shard.rows.scale.origin_ns = origin_ns;
+                shard.analyse(block.of_shard(at));
             }
             block.number += 1;
             counts.add_block(&block.counts);
-            write(self.files, self.rows.take(false))?;
+            let full: Vec<Full> = self.shards.iter_mut().flat_map(|shard| shard.rows.take(false)).collect();
+            write(self.files, &mut self.numbers, full)?;
         };
-        finish(self.tables, &mut self.rows, &mut counts);
-        write(self.files, self.rows.take(true))?;
-        Ok(Done { counts, origin_ns: self.origin_ns, numbers: self.rows.numbers(), failed })
+        write(self.files, &mut self.numbers, finish(self.shards, &mut counts))?;
+        Ok(Done { counts, origin_ns: self.origin_ns, numbers: self.numbers, failed })
     }
 }
 
-fn write(files: Option<&Files>, batches: Vec<Full>) -> Result<()> {
-    batches.into_iter().try_for_each(|full| files.map_or(Ok(()), |files| files.write(full)))
-}
-
-/// Writes the connections that are left, in the order of their first packets.
-pub fn finish(tables: impl IntoIterator<Item = Table>, rows: &mut Rows, counts: &mut Summary) {
-    let mut left: Vec<Box<Connection>> = Vec::new();
-    for table in tables {
-        counts.flows += table.flows;
-        counts.evicted_flows += table.evicted;
-        counts.forgotten_segments += table.budget.forgotten;
-        left.extend(table.into_connections());
-    }
-    left.sort_unstable_by_key(|connection| connection.place);
-    left.into_iter().for_each(|connection| rows.over(connection));
+fn write(files: Option<&Files>, numbers: &mut Numbers, full: Vec<Full>) -> Result<()> {
+    full.into_iter().try_for_each(|full| files.map_or(Ok(()), |files| files.write(numbers.next(full.name), full)))
 }
