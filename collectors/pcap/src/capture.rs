@@ -34,6 +34,7 @@ pub struct Record {
 /// Consecutive packets of a capture and the bytes that hold them.
 #[derive(Debug, Default)]
 pub struct Chunk {
+    /// Those of the capture, and room.
     pub data: Vec<u8>,
     pub records: Vec<Record>,
     /// Offset of `data[0]` in the decompressed capture.
@@ -125,21 +126,18 @@ impl Capture {
     /// before it are in `chunk` of the call before, and every further call gives the error again.
     pub fn next_chunk(&mut self, chunk: &mut Chunk) -> Result<bool> {
         chunk.records.clear();
-        chunk.data.clear();
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         loop {
-            chunk.data.append(&mut self.rest);
             chunk.offset = self.offset;
-            let before = chunk.data.len();
-            let read = self.fill(&mut chunk.data);
-            let used = self.frame(chunk);
+            let (have, read) = self.fill(&mut chunk.data);
+            let used = self.frame(chunk, have);
             let (used, framing) = match used {
                 Ok(used) => (used, None),
                 Err((used, error)) => (used, Some(error)),
             };
-            self.rest.extend_from_slice(chunk.data.get(used..).unwrap_or_default());
+            self.rest.extend_from_slice(chunk.data.get(used..have).unwrap_or_default());
             self.offset += used as u64;
             let failed = framing.or_else(|| read.err()).or_else(|| self.unfinished());
             if let Some(error) = failed {
@@ -152,21 +150,24 @@ impl Capture {
             if self.ended {
                 return Ok(false);
             }
-            debug_assert!(before <= chunk.data.len());
-            chunk.data.clear();
         }
     }
 
-    /// Reads until the chunk is full or the input ends.
-    fn fill(&mut self, data: &mut Vec<u8>) -> Result<()> {
+    /// Moves what is left over to the front of `data` and reads until the chunk is full or the input ends; gives the bytes.
+    fn fill(&mut self, data: &mut Vec<u8>) -> (usize, Result<()>) {
         // A packet larger than a chunk grows the buffer step by step, as its bytes really come in.
-        let full = self.size.max(data.len() + self.size / 4);
+        let mut have = self.rest.len();
+        let full = self.size.max(have + self.size / 4);
         self.size = CHUNK.min(self.size * 2);
-        let mut have = data.len();
-        data.resize(full, 0);
+        if data.len() < full {
+            data.resize(full, 0);
+        }
+        for (to, from) in data.iter_mut().zip(self.rest.drain(..)) {
+            *to = from;
+        }
         let mut result = Ok(());
         while have < full {
-            match self.input.read(data.get_mut(have..).unwrap_or_default()) {
+            match self.input.read(data.get_mut(have..full).unwrap_or_default()) {
                 Ok(0) => {
                     self.ended = true;
                     break;
@@ -184,8 +185,7 @@ impl Capture {
                 break;
             }
         }
-        data.truncate(have);
-        result
+        (have, result)
     }
 
     /// The error for bytes left over at the end of the input.
@@ -202,9 +202,9 @@ impl Capture {
         Some(Error::Truncated { offset: self.offset, layer, needed, seen })
     }
 
-    /// Frames `chunk.data`; gives the bytes used, also with an error.
-    fn frame(&mut self, chunk: &mut Chunk) -> std::result::Result<usize, (usize, Error)> {
-        let (data, records) = (&chunk.data, &mut chunk.records);
+    /// Frames the first `have` bytes of a chunk; gives those used, also with an error.
+    fn frame(&mut self, chunk: &mut Chunk, have: usize) -> std::result::Result<usize, (usize, Error)> {
+        let (data, records) = (chunk.data.get(..have).unwrap_or_default(), &mut chunk.records);
         let mut at = 0;
         if self.format.is_none() {
             let (format, used) = match first(data, self.offset).map_err(|e| (0, e))? {
