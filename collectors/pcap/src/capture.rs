@@ -14,8 +14,10 @@ use crate::{pcap, pcapng};
 
 /// Bytes of a chunk: so many that handing one over costs nothing, so few that it stays in a core's cache until it is decoded.
 pub const CHUNK: usize = 1024 * 1024;
-/// Of the first one; each is twice the one before, so that all threads soon have work.
+/// Of the first one; each is at most twice the one before, so that all threads soon have work.
 const FIRST: usize = CHUNK / 16;
+/// Packets of a chunk, about: each may end a connection, whose rows wait for the end of the chunk.
+const PACKETS: usize = 10_000;
 /// The largest packet or pcapng block accepted (tcpdump's largest snap length is 256 KiB).
 pub const MAX_PACKET: usize = 4 * 1024 * 1024;
 
@@ -139,6 +141,9 @@ impl Capture {
             };
             self.rest.extend_from_slice(chunk.data.get(used..have).unwrap_or_default());
             self.offset += used as u64;
+            if let Some(wanted) = (used * PACKETS).checked_div(chunk.records.len()) {
+                self.size = wanted.clamp(FIRST, CHUNK.min(self.size * 2));
+            }
             let failed = framing.or_else(|| read.err()).or_else(|| self.unfinished());
             if let Some(error) = failed {
                 self.failed = Some(error.clone());
@@ -158,7 +163,6 @@ impl Capture {
         // A packet larger than a chunk grows the buffer step by step, as its bytes really come in.
         let mut have = self.rest.len();
         let full = self.size.max(have + self.size / 4);
-        self.size = CHUNK.min(self.size * 2);
         if data.len() < full {
             data.resize(full, 0);
         }

@@ -17,6 +17,9 @@ use crate::tables::EncodedColumn;
 /// Blocks under way, per thread: enough to go on reading while a batch is encoded.
 const AHEAD: usize = 4;
 
+/// Batches that are being encoded, or wait for blocks before them (some MB each); with more, nothing is added to them.
+const WAITING: usize = 4;
+
 /// A column of a full batch.
 pub struct Encode {
     pub name: Name,
@@ -58,6 +61,8 @@ pub struct State {
     shards: [Option<Box<Shard>>; SHARDS],
     next: [u64; SHARDS],
     columns: VecDeque<Encode>,
+    /// Batches in `slots`.
+    held: usize,
     /// Batches of which columns are being encoded.
     assembly: BTreeMap<(&'static str, u64), Assembly>,
     blocks: Vec<Block>,
@@ -86,6 +91,7 @@ impl State {
             shards: shards.map(|shard| Some(Box::new(shard))),
             next: [0; SHARDS],
             columns: VecDeque::new(),
+            held: 0,
             assembly: BTreeMap::new(),
             blocks: Vec::new(),
             finished: false,
@@ -159,7 +165,8 @@ impl State {
         if let Some(next) = self.next.get_mut(at) {
             *next = number;
         }
-        ready
+        // The first block can always go on, because what the others hold waits for it.
+        ready && self.assembly.len() < WAITING && (number == self.first || self.held < WAITING)
     }
 
     fn analyse(&mut self, at: usize) -> Option<Task> {
@@ -189,6 +196,7 @@ impl State {
     pub fn analysed(&mut self, at: usize, shard: Box<Shard>, block: Arc<Block>, full: Vec<Full>) {
         let number = block.number;
         drop(block);
+        self.held += full.len();
         if let Some(slot) = self.slot(number) {
             slot.done += 1;
             if let Some(place) = slot.full.get_mut(at) {
@@ -208,6 +216,7 @@ impl State {
             self.first += 1;
             self.counts.add_block(&block.counts);
             self.blocks.extend(Arc::into_inner(block));
+            self.held -= full.iter().map(Vec::len).sum::<usize>();
             full.into_iter().flatten().for_each(|full| self.full(full));
         }
     }
