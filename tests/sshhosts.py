@@ -119,12 +119,15 @@ class SshHosts:
         """Start the host's sshd; `environment` is an sshd SetEnv of its sessions."""
         environment = environment or self._environment
         folder = self.folder / name
+        # Not the user's: their shell's start-up files would run in each session, and die half-way with the host.
+        home = "" if "HOME=" in environment else f"HOME={folder}/home "
         shutil.copy(f"{self.key}.pub", folder / "authorized_keys")
+        (folder / "home").mkdir(exist_ok=True)
         (folder / "sshd_config").write_text(
             f"ListenAddress {self.control(name)}:22\nHostKey {folder}/host_key\nAuthorizedKeysFile {folder}/authorized_keys\n"
             "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nStrictModes no\nPidFile none\n"
             "PermitRootLogin prohibit-password\nSubsystem sftp internal-sftp\nMaxStartups 100\n"
-            + (f"SetEnv {environment}\n" if environment else "")
+            f"SetEnv {home}{environment}\n"
         )
         script = (
             f"mount --bind {folder}/boot_id /proc/sys/kernel/random/boot_id && mkdir -p /run/warpbed && "
