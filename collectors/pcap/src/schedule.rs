@@ -61,8 +61,6 @@ pub struct State {
     shards: [Option<Box<Shard>>; SHARDS],
     next: [u64; SHARDS],
     columns: VecDeque<Encode>,
-    /// Batches in `slots`.
-    held: usize,
     /// Batches of which columns are being encoded.
     assembly: BTreeMap<(&'static str, u64), Assembly>,
     blocks: Vec<Block>,
@@ -91,7 +89,6 @@ impl State {
             shards: shards.map(|shard| Some(Box::new(shard))),
             next: [0; SHARDS],
             columns: VecDeque::new(),
-            held: 0,
             assembly: BTreeMap::new(),
             blocks: Vec::new(),
             finished: false,
@@ -166,7 +163,12 @@ impl State {
             *next = number;
         }
         // The first block can always go on, because what the others hold waits for it.
-        ready && self.assembly.len() < WAITING && (number == self.first || self.held < WAITING)
+        ready && self.assembly.len() < WAITING && (number == self.first || self.held() < WAITING)
+    }
+
+    /// Batches that wait for blocks before theirs.
+    fn held(&self) -> usize {
+        self.slots.iter().flat_map(|slot| &slot.full).map(Vec::len).sum()
     }
 
     fn analyse(&mut self, at: usize) -> Option<Task> {
@@ -196,7 +198,6 @@ impl State {
     pub fn analysed(&mut self, at: usize, shard: Box<Shard>, block: Arc<Block>, full: Vec<Full>) {
         let number = block.number;
         drop(block);
-        self.held += full.len();
         if let Some(slot) = self.slot(number) {
             slot.done += 1;
             if let Some(place) = slot.full.get_mut(at) {
@@ -216,7 +217,6 @@ impl State {
             self.first += 1;
             self.counts.add_block(&block.counts);
             self.blocks.extend(Arc::into_inner(block));
-            self.held -= full.iter().map(Vec::len).sum::<usize>();
             full.into_iter().flatten().for_each(|full| self.full(full));
         }
     }
