@@ -23,7 +23,7 @@ import numpy as np
 from analysis import records
 from analysis.errors import AnalysisError
 from analysis.results import Run, load_experiment
-from testbed.quantities import seconds
+from base.quantities import seconds
 
 FRAME_BITS = 1514 * 8
 BURST_GAP_S = 0.2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links as built against the file: what `testbed.agent.calibrate` measured, beside what was asked and what is allowed."""
+"""Links as built against the file: what `agent.calibrate` measured, beside what was asked and what is allowed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.agent.plan import PROBE_BYTES, Plan
-from testbed.quantities import format_rate, format_time
-from topologies.model import FRAME_HEADER_BYTES, Direction
-from topologies.tc import MTU_BYTES
+from base.quantities import format_rate, format_time
+from network.model import FRAME_HEADER_BYTES, Direction
+from network.tc import MTU_BYTES
+from plan.model import PROBE_BYTES, Plan
 
 FULL_FRAME = MTU_BYTES + FRAME_HEADER_BYTES
 BUCKET_PACKETS = 2
-"""What the token bucket in front of a rate lets through at once (topologies.tc.egress)."""
+"""What the token bucket in front of a rate lets through at once (network.tc.egress)."""
 Z_99 = 2.5758
 """Two-sided 99 % quantile of the normal distribution."""
 OK, OFF, NOT = "ok", "off", "not calibrated"

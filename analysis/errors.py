@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can go wrong in analysis; every message says what was seen and what to do next."""
 
+from base.errors import WarpbedError
 
-class AnalysisError(Exception):
+
+class AnalysisError(WarpbedError):
     """Base of everything that this package raises on purpose."""
 
 

@@ -17,7 +17,7 @@ from analysis.metrics import find
 from analysis.results import Run, show
 from analysis.statistics import Cell, cells
 from analysis.table import number
-from testbed.spec.repeats import Precision, Repeats
+from schema.repeats import Precision, Repeats
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from analysis.metrics import find
 from analysis.results import Run, parameters, show
 from analysis.statistics import Estimate, Interval, cells
-from testbed.spec.published import Published, PublishedValue
+from schema.published import Published, PublishedValue
 
 Outcome = Literal["agrees", "disagrees", "not comparable"]
 OUTCOMES: tuple[Outcome, ...] = ("agrees", "disagrees", "not comparable")

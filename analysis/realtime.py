@@ -20,7 +20,7 @@ CLOCK_OFFSET_NS = 1_000_000
 def judge(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """(rule, severity, message) for each machine of a run in real time; nothing for one in virtual time.
 
-    facts: guest.json, whose `realtime` holds what testbed.agent.monitor saw, by machine where there are several
+    facts: guest.json, whose `realtime` holds what agent.monitor saw, by machine where there are several
     """
     seen = facts.get("realtime")
     if not seen:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.errors import ResultsError
-from testbed.quantities import BYTE_UNITS, RATE_UNITS, TIME_UNITS_NS
+from base.quantities import BYTE_UNITS, RATE_UNITS, TIME_UNITS_NS
 
 FORMAT = 1
 FIGURES = "figures"

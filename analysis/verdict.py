@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from analysis import calibration, limits, realtime
 from analysis.wide_area import clock_reasons
-from testbed.agent.plan import PROBE_BYTES, Plan
-from topologies.model import FRAME_HEADER_BYTES, Direction, Interface, address_plan, idle_rtt_bounds_ns
-from topologies.tc import MTU_BYTES
+from network.model import FRAME_HEADER_BYTES, Direction, Interface, address_plan, idle_rtt_bounds_ns
+from network.tc import MTU_BYTES
+from plan.model import PROBE_BYTES, Plan
 
 FULL_FRAME, MIN_FRAME = MTU_BYTES + FRAME_HEADER_BYTES, 54
 

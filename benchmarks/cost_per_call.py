@@ -22,10 +22,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import UsageError, WarpbedError
-from testbed.spec.names import IN_TREE_CCAS, MODULES, nearest
-from testbed.virtual.kernel import find
-from testbed.virtual.launch import GuestKernel
+from base.errors import UsageError, WarpbedError
+from base.paths import ROOT
+from hosts.virtual.kernel import find
+from hosts.virtual.launch import GuestKernel
+from schema.names import IN_TREE_CCAS, MODULES, nearest
 
 HERE = Path(__file__).resolve().parent / "cost"
 LINE = re.compile(r"^COST (\w+) (\d+) (\d+) (\d+)\s*$", re.MULTILINE)
@@ -78,7 +79,7 @@ def measure(kernel: GuestKernel, names: list[str], *, cpu: int, batches: int) ->
         line += ["init=/usr/bin/python3", "con=null", "con0=null,fd:1", "con1=null", "loglevel=4"]
         line += ["uml_dir=/dev/shm", "umid=warpbed", f"wb_out={work}"] + (["seccomp=on"] if kernel.has_seccomp else [])
         line += ["--", "-B", "-I", str(HERE / "guest.py"), str(batches), *names, "end"]
-        cage = Path(__file__).resolve().parents[1] / "testbed/virtual/cage.py"
+        cage = ROOT / "hosts/virtual/cage.py"
         command = ["/usr/bin/python3", "-I", str(cage), str(cpu), str(work), *line]
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "TMPDIR": "/dev/shm"}
         done = subprocess.run(

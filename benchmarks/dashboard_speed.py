@@ -6,7 +6,7 @@
     python -m benchmarks.dashboard_speed --keep /var/tmp/b  the database stays there, and is used as it is the next time
     python -m benchmarks.dashboard_speed --report FILE.md   every panel's time, rows read and plan, to FILE.md as well
 
-A real TimescaleDB (collectors.store.debian_server) with durable writes, on this machine. The rows of the campaign are made by the
+A real TimescaleDB (store.debian_server) with durable writes, on this machine. The rows of the campaign are made by the
 server; ingestion is measured with real records. Every panel of Campaign, Compare and Run is then asked for the whole day.
 """
 
@@ -25,12 +25,12 @@ from typing import Any
 
 import psycopg
 
-from collectors.store import debian_server, derive, folder, ingest, tables
-from collectors.store.connect import connected
+from base.paths import ROOT
+from benchmarks import grafana, store_lab
+from benchmarks.make_results import START_NS, Case
 from dashboards.parts import TITLES, ZERO_S
-from testbed.cache import ROOT
-from tests import grafana, store_lab
-from tests.make_results import START_NS, Case
+from store import debian_server, derive, folder, ingest, tables
+from store.connect import connected
 
 FLOWS = 2
 DAY_S = 86_400.0

@@ -27,11 +27,11 @@ import pyarrow.parquet as pq
 
 from analysis.verdict import Evidence, judge
 from collectors.collect import collect
-from testbed.agent.plan import Plan
+from hosts.virtual.kernel import find
+from hosts.virtual.launch import GuestKernel, execute
+from network.model import address_plan
+from plan.model import Plan
 from testbed.experiments import prepare
-from testbed.virtual.kernel import find
-from testbed.virtual.launch import GuestKernel, execute
-from topologies.model import address_plan
 
 EXPERIMENT = """\
 warpbed: 1

@@ -18,10 +18,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from base.quantities import rate_bps
+from hosts.virtual.kernel import find
+from hosts.virtual.launch import GuestKernel, execute
 from testbed.experiments import prepare
-from testbed.quantities import rate_bps
-from testbed.virtual.kernel import find
-from testbed.virtual.launch import GuestKernel, execute
 
 EXPERIMENT = """\
 warpbed: 1

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from collectors.errors import CollectError
-from testbed.agent.plan import Plan, TrafficPlan
-from testbed.agent.traffic.summary import spread
+from plan.model import Plan, TrafficPlan
+from plan.summary import spread
 
 FILE = "applications.json"
 LONG = ("samples", "pages", "segments", "transfers", "connections")

@@ -10,8 +10,8 @@ from typing import Any
 
 from collectors import applications, queues, records, sockets, tcp_probe, timeline, wire
 from collectors.errors import Damage
-from testbed.agent.plan import Plan
-from topologies.model import address_plan
+from network.model import address_plan
+from plan.model import Plan
 
 
 @dataclass(frozen=True)

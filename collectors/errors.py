@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from base.errors import WarpbedError
 
-class CollectError(Exception):
+
+class CollectError(WarpbedError):
     """A raw file is missing, cut or not what its name says; the text holds the file, the place and the reason."""
 
 

@@ -17,9 +17,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from base.cache import locked
+from base.paths import cache_dir
 from collectors import native
 from collectors.errors import NativeError
-from kernels.cache import cache_root, locked
 
 FUZZ = native.CRATE / "fuzz"
 TARGETS = ("capture", "packets")
@@ -51,7 +52,7 @@ def build() -> Path:
         "CARGO_TERM_COLOR": "never",
         "PATH": f"{cargo.parent}:{os.environ.get('PATH', '')}",
     }
-    with locked(cache_root() / "native" / ".locks" / "target"):
+    with locked(cache_dir() / "native" / ".locks" / "target"):
         done = subprocess.run(
             [cargo, "build", "--release", "--locked", "--quiet"],
             cwd=FUZZ, env=environment, capture_output=True, text=True, check=False,

@@ -22,9 +22,10 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from base.cache import aside, locked, used
+from base.errors import WarpbedError
+from base.paths import cache_dir
 from collectors.errors import NativeError
-from kernels.cache import aside, cache_root, locked, used
-from kernels.errors import KernelError
 
 CRATE = Path(__file__).resolve().parent / "pcap"
 SOURCES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "src/**/*.rs")
@@ -48,20 +49,20 @@ def _sources() -> list[Path]:
 
 def target_dir() -> Path:
     """Where cargo keeps what it compiled."""
-    return cache_root() / "native" / "target"
+    return cache_dir() / "native" / "target"
 
 
 def folder() -> Path:
     """The folder with the extension module; builds it where it is missing. Raises NativeError."""
-    final = cache_root() / "native" / key()
+    final = cache_dir() / "native" / key()
     if (final / MODULE).exists():
         return used(final)
     try:
         with aside(final, marker=MODULE) as made:
             if made is not None:
-                with locked(cache_root() / "native" / ".locks" / "target") as held:
+                with locked(cache_dir() / "native" / ".locks" / "target") as held:
                     _build(made[0], [lock for lock in (made[1], held) if lock is not None])
-    except KernelError as error:
+    except WarpbedError as error:
         raise NativeError(str(error)) from error
     except OSError as error:
         raise NativeError(f"cannot write the cache: {error}; WARPBED_CACHE sets another folder") from error
@@ -153,7 +154,7 @@ def _module_in(archive: zipfile.ZipFile) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Build where missing; 2 and the reason where that is not possible. With --ask only say whether it is there."""
     if arguments == ["--ask"]:
-        print("present" if (cache_root() / "native" / key() / MODULE).exists() else "missing")
+        print("present" if (cache_dir() / "native" / key() / MODULE).exists() else "missing")
         return 0
     if arguments:
         print("python -m collectors.native [--ask]", file=sys.stderr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decode the agent's samples of sockets and queues (testbed.agent.samples has the format)."""
+"""Decode the agent's samples of sockets and queues (agent.samples has the format)."""
 
 from __future__ import annotations
 

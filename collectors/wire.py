@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from collectors import pcap, records
 from collectors.clocks import Clocks, Pair, synchronise
 from collectors.errors import CollectError, Damage
-from testbed.agent.plan import FlowPlan, Plan
-from topologies.model import address_plan, path
+from network.model import address_plan, path
+from plan.model import FlowPlan, Plan
 
 INTERVAL_S = 0.1
 IPERF3 = "iperf3"

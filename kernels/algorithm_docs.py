@@ -14,9 +14,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.errors import KernelError, UsageError
+from base.errors import UsageError, WarpbedError
+from base.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 MADE = "<!-- SPDX-License-Identifier: Apache-2.0 -->\n<!-- Made by python -m kernels.algorithm_docs; change the sources. -->\n"
 DIFFERENCES = "Differences from the paper"
 PARAMETER = re.compile(r'MODULE_PARM_DESC\((\w+),\s*((?:"[^"]*"\s*)+)\)')
@@ -192,7 +192,7 @@ def page(algorithm: Algorithm, root: Path) -> str:
     """One algorithm's page."""
     a = algorithm
     names = ", ".join(f"`{name}`" for name in a.names)
-    spec = root / f"kernels/spec/{a.module}.py"
+    spec = root / f"kernels/reference/{a.module}.py"
     parts = [
         MADE + f"# {_plain(a.title)}",
         f"`cca: {main_name(a)}`" + (f" (this module registers {names})" if len(a.names) > 1 else ""),
@@ -241,7 +241,7 @@ def _tests(a: Algorithm, root: Path) -> str:
             f"- {_plain(test.claim)}" + (f": {_plain(test.words)}" if test.words else "") for test in tests_of(file)
         ]
         parts.append(f"{_link(file, root)}:\n\n" + "\n".join(lines))
-    general = root / "tests/test_spec_modules.py"
+    general = root / "tests/kernels/test_spec_modules.py"
     parts.append(f"As every module: {_link(general, root)}.")
     return "\n\n".join(parts)
 
@@ -258,7 +258,7 @@ def index(algorithms: list[Algorithm], root: Path) -> str:
             "What an experiment file may name as `cca`. `./warpbed list algorithms` prints the names.\n",
             "## Of this project\n",
             "Kernel modules of [kernels/modules](../../kernels/modules), each held against a specification in Python of",
-            "[kernels/spec](../../kernels/spec), hook by hook. `./warpbed new-algorithm NAME` makes another.\n",
+            "[kernels/reference](../../kernels/reference), hook by hook. `./warpbed new-algorithm NAME` makes another.\n",
             "| name | algorithm |",
             "|---|---|",
             *rows,
@@ -303,7 +303,7 @@ def main(argv: list[str] | None = None) -> int:
             write()
             return 0
         wrong = stale()
-    except KernelError as error:
+    except WarpbedError as error:
         print(error, file=sys.stderr)
         return 2
     for file in wrong:

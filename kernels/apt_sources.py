@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernels.errors import KernelError
+from base.errors import WarpbedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -109,7 +109,7 @@ def debian_archive(entries: Iterable[Entry], release: str) -> Entry:
         if fetched and "main" in entry.components and any(suite == release or suite in ROLES for suite in entry.suites):
             return Entry(tuple(fetched), entry.suites, entry.components, entry.options)
     seen = sorted({suite for entry in entries for suite in entry.suites}) or ["none"]
-    raise KernelError(
+    raise WarpbedError(
         f"apt has no source of Debian {release} main, from which the other suites could be derived; "
         f"its suites are: {', '.join(seen)}\nAdd Debian's archive to the apt sources, or put the linux-source package "
         "into the cache's sources/ folder."

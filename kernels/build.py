@@ -14,11 +14,13 @@ import shutil
 import sys
 from pathlib import Path
 
+from base.cache import aside, remove, sha256_of
+from base.errors import UsageError, WarpbedError
+from base.paths import ROOT
 from kernels import package
-from kernels.build_key import ARCHITECTURES, RECIPES, ROOT, Inputs, arguments, base_folder, build_folder, inputs_of
-from kernels.cache import aside, remove, sha256_of
+from kernels.build_key import ARCHITECTURES, RECIPES, Inputs, arguments, base_folder, build_folder, inputs_of
 from kernels.conditions import lines_for
-from kernels.errors import BuildError, KernelError, UsageError
+from kernels.errors import BuildError
 from kernels.source import Source
 from kernels.steps import Steps, end_with_caller
 
@@ -43,7 +45,7 @@ def build(
     """The folder of the build for a kernel's name, and whether it had to be made."""
     inputs = inputs_of(kernel, cache=cache, root=root, version=version, arch=arch)
     if inputs is None:
-        raise KernelError(f"no linux-source-{kernel} package is in {cache / 'sources'}; kernels.fetch puts it there")
+        raise WarpbedError(f"no linux-source-{kernel} package is in {cache / 'sources'}; kernels.fetch puts it there")
     final = build_folder(cache, inputs)
     base = base_folder(cache, inputs)
     log = cache / "kernels/.logs" / f"{inputs.key}.log"
@@ -268,7 +270,7 @@ def main(argv: list[str] | None = None) -> int:
         path, changed = build(
             options.kernel, cache=options.cache, version=options.version, jobs=options.jobs, arch=options.arch
         )
-    except KernelError as error:
+    except WarpbedError as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     print(json.dumps({"changed": changed, "path": str(path), **json.loads((path / "build.json").read_text())}))

@@ -16,12 +16,11 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kernels.cache import cache_root, digest, sha256_of
+from base.cache import digest, sha256_of
+from base.errors import UsageError, WarpbedError
+from base.paths import ROOT, cache_dir
 from kernels.conditions import lines_for
-from kernels.errors import KernelError, UsageError
 from kernels.source import Source, locate
-
-ROOT = Path(__file__).resolve().parent.parent
 
 # Counts up with each change of kernels/build.py (x86: kernels/package.py too) that changes what comes out of it.
 RECIPES = {"um": 1, "um-sanitize": 1, "x86": 2}
@@ -115,7 +114,7 @@ def find_build(
     kernel: str, *, cache: Path | None = None, root: Path = ROOT, version: str | None = None, arch: str = "um"
 ) -> BuildKey:
     """The current build for a kernel's name, whether it exists or not."""
-    cache = cache or cache_root()
+    cache = cache or cache_dir()
     inputs = inputs_of(kernel, cache=cache, root=root, version=version, arch=arch)
     if inputs is None:
         return BuildKey(None, None, None, exists=False)
@@ -168,7 +167,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
     name.add_argument("--source", dest="kernel", help="a kernel source tree or tarball")
     parser.add_argument("--version", help="exact version of the Debian package")
     parser.add_argument("--arch", choices=sorted(ARCHITECTURES), default="um", help="default: %(default)s")
-    parser.add_argument("--cache", type=Path, default=cache_root(), help="default: %(default)s")
+    parser.add_argument("--cache", type=Path, default=cache_dir(), help="default: %(default)s")
     return parser
 
 
@@ -181,7 +180,7 @@ def main(argv: list[str] | None = None) -> int:
                 asdict(find_build(options.kernel, cache=options.cache, version=options.version, arch=options.arch))
             )
         )
-    except KernelError as error:
+    except WarpbedError as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     return 0

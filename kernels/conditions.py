@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernels.errors import UsageError
+from base.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path

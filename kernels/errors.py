@@ -3,14 +3,8 @@
 
 from __future__ import annotations
 
-
-class KernelError(Exception):
-    """Says what failed, the value seen, the values allowed and the next step."""
+from base.errors import WarpbedError
 
 
-class UsageError(KernelError):
-    """Nothing was started: a name, a path or a file of this checkout is wrong."""
-
-
-class BuildError(KernelError):
+class BuildError(WarpbedError):
     """A step of the build failed; the message holds the words of the program that did."""

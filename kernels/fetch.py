@@ -16,10 +16,10 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from base.cache import locked
+from base.errors import UsageError, WarpbedError
 from kernels.apt_sources import Entry, debian_archive, read_entries
 from kernels.build_key import arguments
-from kernels.cache import locked
-from kernels.errors import KernelError, UsageError
 from kernels.source import SERIES, Source, locate
 
 # The same suite on every machine, so that Debian 12 and 13 build the same kernel.
@@ -62,7 +62,7 @@ def fetch(series: str, cache: Path, *, version: str | None = None, refresh: bool
             deb.replace(sources / deb.name)
         source = locate(series, cache, version=version)
     if source is None:
-        raise KernelError(f"apt fetched {deb.name}, which is not version {version} of linux-source-{series}")
+        raise WarpbedError(f"apt fetched {deb.name}, which is not version {version} of linux-source-{series}")
     return source, fetched
 
 
@@ -96,7 +96,7 @@ def _download(series: str, version: str | None, work: Path) -> Path:
             return debs[0]
         tried.append(f"{suite}: {why(got.stderr)}")
     wanted = f"{package} {version}" if version else package
-    raise KernelError(f"cannot fetch {wanted} from {' '.join(archive.uris)}\n  " + "\n  ".join(tried))
+    raise WarpbedError(f"cannot fetch {wanted} from {' '.join(archive.uris)}\n  " + "\n  ".join(tried))
 
 
 def machine_archive() -> tuple[Entry, str]:
@@ -111,7 +111,7 @@ def machine_archive() -> tuple[Entry, str]:
     system = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', Path("/etc/os-release").read_text(), re.MULTILINE))
     release = system.get("VERSION_CODENAME", "")
     if system.get("ID") != "debian" or not release:
-        raise KernelError(
+        raise WarpbedError(
             f"this is {system.get('PRETTY_NAME', 'an unknown system')}; kernel sources are fetched on Debian only"
         )
     return debian_archive(read_entries(Path(places["list"]), Path(places["parts"])), release), release
@@ -158,7 +158,7 @@ def main(argv: list[str] | None = None) -> int:
             found = locate(options.kernel, options.cache)
             assert found is not None
             source, changed = found, False
-    except KernelError as error:
+    except WarpbedError as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     print(json.dumps({"changed": changed, **asdict(source), "path": str(source.path)}))

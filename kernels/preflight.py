@@ -8,9 +8,9 @@ import shutil
 import sys
 from pathlib import Path
 
+from base.errors import WarpbedError
 from kernels import package
 from kernels.build_key import arguments
-from kernels.errors import KernelError
 from kernels.steps import ENVIRONMENT
 
 PROGRAMS = {
@@ -31,17 +31,17 @@ GIB = 1 << 30
 def check(cache: Path, free_gib: int, arch: str = "um") -> None:
     """Raise an error that says what to do, unless a build can start."""
     if platform.machine() != "x86_64":
-        raise KernelError(f"this machine is {platform.machine()}; User-Mode Linux is built on x86_64 only")
+        raise WarpbedError(f"this machine is {platform.machine()}; User-Mode Linux is built on x86_64 only")
     needed = {**PROGRAMS, **package.PROGRAMS} if arch == "x86" else PROGRAMS
     missing = {name for program, name in needed.items() if not shutil.which(program, path=ENVIRONMENT["PATH"])}
     if missing:
-        raise KernelError(
+        raise WarpbedError(
             f"Debian packages are missing. As root: apt-get install --no-install-recommends {' '.join(sorted(missing))}"
         )
     there = next(folder for folder in [cache, *cache.parents] if folder.is_dir())
     free = shutil.disk_usage(there).free
     if free < free_gib * GIB:
-        raise KernelError(
+        raise WarpbedError(
             f"{there}: {free / GIB:.1f} GiB free, a kernel build needs {free_gib} while it runs\n"
             "Free some, or set WARPBED_CACHE to a folder on another disk."
         )
@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         check(options.cache, options.free_gib, options.arch)
-    except KernelError as error:
+    except WarpbedError as error:
         print(error, file=sys.stderr)
         return 2
     return 0

@@ -12,8 +12,8 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.cache import recall, remember, sha256_of
-from kernels.errors import UsageError
+from base.cache import recall, remember, sha256_of
+from base.errors import UsageError
 
 SERIES = re.compile(r"\d+\.\d+")
 DEB = re.compile(r"linux-source-(?P<series>\d+\.\d+)_(?P<version>[^_]+)_all\.deb")

@@ -20,9 +20,11 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kernels.build_key import ROOT, module_sources
-from kernels.cache import aside, cache_root, digest, remove
-from kernels.errors import BuildError, KernelError, UsageError
+from base.cache import aside, digest, remove
+from base.errors import UsageError, WarpbedError
+from base.paths import ROOT, cache_dir
+from kernels.build_key import module_sources
+from kernels.errors import BuildError
 from kernels.fetch import PRIVATE_APT, machine_archive, why
 from kernels.steps import telling_lines
 
@@ -86,7 +88,7 @@ def _download(suite: str, work: Path) -> list[Path]:
         command = ["apt-get", "--config-file", str(work / "apt.conf"), "--quiet", "--no-install-recommends", *words]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
         if done.returncode:
-            raise KernelError(f"cannot fetch the kernel headers of {suite}: {why(done.stderr)}")
+            raise WarpbedError(f"cannot fetch the kernel headers of {suite}: {why(done.stderr)}")
     return sorted((work / "cache/archives").glob("*.deb"))
 
 
@@ -150,7 +152,7 @@ def main(argv: list[str] | None = None) -> int:
     """Exit code 1 where a module is missing or the compiler has something to say."""
     parser = argparse.ArgumentParser(description="Build the modules for Debian's stock kernels.")
     parser.add_argument("suites", nargs="+", metavar="SUITE", help="bookworm, trixie, sid …")
-    parser.add_argument("--cache", type=Path, default=cache_root(), help="default: %(default)s")
+    parser.add_argument("--cache", type=Path, default=cache_dir(), help="default: %(default)s")
     options = parser.parse_args(argv)
     wanted = sorted(
         Path(name).stem for name in module_sources(ROOT / "kernels/modules") if re.match(r"(tcp|warp)_.*\.c$", name)
@@ -159,7 +161,7 @@ def main(argv: list[str] | None = None) -> int:
     for suite in options.suites:
         try:
             result = build(suite, cache=options.cache)
-        except KernelError as error:
+        except WarpbedError as error:
             print(error, file=sys.stderr)
             return 2 if isinstance(error, UsageError) else 1
         print(json.dumps(asdict(result)))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.cache import ASIDE, LOCKS, locked, remove, remove_orphans
+from base.cache import ASIDE, LOCKS, locked, remove, remove_orphans
 
 KINDS = {
     "agents": "agents",

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from testbed.cache import ROOT
+from base.paths import ROOT
 
 PR_SET_PDEATHSIG = 1
 # Ansible's processes die with their parent, but not in the same instant: what they write meanwhile goes too.

@@ -10,6 +10,7 @@ import argparse
 import signal
 import sys
 
+from base.errors import WarpbedError
 from testbed.commands import (
     build_kernels,
     cache,
@@ -29,7 +30,6 @@ from testbed.commands import (
     store,
     test,
 )
-from testbed.errors import WarpbedError
 
 COMMANDS = (
     run,

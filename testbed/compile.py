@@ -5,26 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from testbed import abilities, compile_traffic, quantities
-from testbed.agent.plan import FIRST_PORT, Capture, FlowPlan, HostSettings, Module, Plan
+from base import quantities
+from base.errors import Problem, SpecError
+from hosts import abilities
+from network.model import Network, idle_rtt_ns, path
+from network.tc import own_modules
+from plan.model import BATCH_MODULE, FIRST_PORT, Capture, FlowPlan, HostSettings, Module, Plan
+from schema.base import Cca
+from schema.cca_params import in_tree_params, module_params
+from schema.load import Document, Loc
+from schema.model import Experiment, Flow, HostRules
+from schema.names import nearest
+from schema.traffic import TcpEntry, Video, Web
+from testbed import compile_traffic
 from testbed.compile_traffic import Window
-from testbed.errors import Problem, SpecError
 from testbed.network import network_of
-from testbed.spec.base import Cca
-from testbed.spec.cca_params import in_tree_params, module_params
-from testbed.spec.load import Document, Loc
-from testbed.spec.model import Experiment, Flow, HostRules
-from testbed.spec.names import nearest
-from testbed.spec.traffic import TcpEntry, Video, Web
-from topologies.model import Network, idle_rtt_ns, path
-from topologies.tc import own_modules
 
 START_GRID_S = 3600
 """A run starts at a full hour of its host's clock: preparing takes a time that depends on the machine's files, and packets
 must not depend on it. In virtual time waiting costs nothing."""
 GUEST_MODULES = "/run/warpbed/modules"
 """Where the virtual host's guest sees the kernel build's modules."""
-BATCH_MODULE = "warp_rxbatch"
 HTTP_APPS = ("web", "video")
 NO_PORTS = "1"
 """A port that no flow uses."""

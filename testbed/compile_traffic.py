@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from testbed import distributions, quantities
-from testbed.agent import draws
-from testbed.agent.plan import FIRST_PORT, FlowPlan, TrafficPlan
-from testbed.errors import Problem, SpecError
-from testbed.spec import traffic as spec
-from testbed.spec.load import Document, Loc
-from testbed.spec.model import Experiment, Flow
-from testbed.spec.names import nearest
+from base import quantities
+from base.errors import Problem, SpecError
+from plan import draws
+from plan.model import FIRST_PORT, FlowPlan, TrafficPlan
+from schema import distributions
+from schema import traffic as spec
+from schema.load import Document, Loc
+from schema.model import Experiment, Flow
+from schema.names import nearest
 
 ETHERNET_HEADER_BYTES = 14
 MAX_ARRIVALS = 100_000

@@ -9,16 +9,16 @@ from pathlib import Path
 from analysis import metrics
 from analysis.errors import AnalysisError
 from analysis.expectations import parse
-from testbed.agent.plan import Plan
+from base.errors import Problem, SpecError
+from plan.model import Plan
+from schema.load import Document, Loc, load
+from schema.model import Experiment
+from schema.names import nearest
+from schema.repeats import Repeats
 from testbed.compile import compile_plan
 from testbed.compile_traffic import is_random
-from testbed.errors import Problem, SpecError
 from testbed.lint import Finding, lint
 from testbed.runs import Run, expand
-from testbed.spec.load import Document, Loc, load
-from testbed.spec.model import Experiment
-from testbed.spec.names import nearest
-from testbed.spec.repeats import Repeats
 
 MAX_RUNS = 100_000
 

@@ -16,11 +16,11 @@ from typing import Any
 from analysis import metrics
 from analysis.errors import AnalysisError
 from analysis.verdict import Evidence, judge
+from base import quantities
+from base.errors import UsageError, WarpbedError
 from collectors.collect import collect
 from collectors.errors import CollectError
-from testbed import quantities
-from testbed.agent.plan import Plan, from_json
-from testbed.errors import UsageError, WarpbedError
+from plan.model import Plan, from_json
 from testbed.results import read_run
 from testbed.runner import bottleneck
 

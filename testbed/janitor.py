@@ -2,7 +2,7 @@
 """A process that outlives a killed runner just long enough to clean up after it.
 
 It is started by the runner in a session of its own and waits for the end of its standard input. The guests die with
-the runner by themselves (testbed.virtual.cage); what is left is the folder aside, which this removes.
+the runner by themselves (hosts.virtual.cage); what is left is the folder aside, which this removes.
 
     python -I janitor.py RESULTS_BASE      (with the checkout as PYTHONPATH's place in argv[2])
 """

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from testbed.agent.plan import Plan
-from topologies.model import FRAME_HEADER_BYTES, Direction, idle_rtt_ns, path
-from topologies.tc import MTU_BYTES, netem_limit
+from network.model import FRAME_HEADER_BYTES, Direction, idle_rtt_ns, path
+from network.tc import MTU_BYTES, netem_limit
+from plan.model import Plan
 
 FULL_FRAME = MTU_BYTES + FRAME_HEADER_BYTES
 

@@ -10,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import Problem, SpecError
-from testbed.spec.load import Document, Loc
-from testbed.spec.model import Experiment
-from testbed.spec.names import nearest
-from topologies import registry, traces
-from topologies.link_texts import changed
-from topologies.model import Link, Network
+import topologies
+from base.errors import Problem, SpecError
+from network import traces
+from network.link_words import changed
+from network.model import Link, Network
+from schema.load import Document, Loc
+from schema.model import Experiment
+from schema.names import nearest
 
 _PLACE = re.compile(r"([a-z_]+(?:\.[a-z0-9_]+)*): (.*)", re.DOTALL)
 
@@ -31,10 +32,10 @@ def network_of(experiment: Experiment, document: Document) -> Network:
     def fail(loc: Loc, message: str) -> SpecError:
         return SpecError([Problem(document.file, document.line(loc), ".".join(map(str, loc)), message)])
 
-    if topology.name not in registry.names():
-        hint = nearest(topology.name, registry.names())
+    if topology.name not in topologies.names():
+        hint = nearest(topology.name, topologies.names())
         raise fail(("topology", "name"), f"there is no topology {topology.name!r}; {hint}")
-    allowed = registry.parameter_names(topology.name)
+    allowed = topologies.parameter_names(topology.name)
     for name in topology.params:
         if name not in allowed:
             raise fail(
@@ -42,7 +43,7 @@ def network_of(experiment: Experiment, document: Document) -> Network:
             )
     with traces.beside(Path(document.file).parent):
         try:
-            network = registry.build(topology.name, dict(topology.params))
+            network = topologies.build(topology.name, dict(topology.params))
         except (ValueError, TypeError) as error:
             loc, message = _place(str(error), topology.params)
             raise fail(("topology", "params", *loc), message) from error

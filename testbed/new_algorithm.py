@@ -11,8 +11,8 @@ import keyword
 import re
 from pathlib import Path
 
-from testbed.errors import UsageError, WarpbedError
-from testbed.spec.names import IN_TREE_CCAS
+from base.errors import UsageError, WarpbedError
+from schema.names import IN_TREE_CCAS
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,14}")
 """What TCP_CONGESTION takes (TCP_CA_NAME_MAX is 16 with the closing zero) and Python and C take as an identifier."""
@@ -31,8 +31,8 @@ def targets(name: str) -> dict[str, str]:
     """Template below kernels/template → the file that it becomes, below the checkout."""
     return {
         "module.c.in": f"kernels/modules/tcp_{name}.c",
-        "spec.py.in": f"kernels/spec/{name}.py",
-        "test.py.in": f"tests/test_spec_{name}.py",
+        "spec.py.in": f"kernels/reference/{name}.py",
+        "test.py.in": f"tests/kernels/test_spec_{name}.py",
         "experiment.yml.in": f"experiments/{name}.yml",
     }
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from analysis.precision import standings
 from analysis.results import load_experiment
+from schema.repeats import Repeats
 from testbed.results import Results
 from testbed.runner import Job
-from testbed.spec.repeats import Repeats
 
 
 def rounds(jobs: list[Job], repeats: int | Repeats, results: Results) -> Iterator[list[Job]]:

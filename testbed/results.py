@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.results import FORMAT, other_format
-from testbed.errors import UsageError, WarpbedError
+from base.errors import UsageError, WarpbedError
 
 ASIDE = ".aside"
 

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from analysis.results import FORMAT
-from testbed.agent.plan import Plan
-from testbed.cache import ROOT
-from testbed.errors import WarpbedError
-from testbed.hosts.base import Host, Outcome
+from base.errors import WarpbedError
+from base.paths import ROOT
+from hosts.base import Host, Outcome
+from network.describe import notes
+from network.model import Network, address_plan
+from network.tc import FULL_FRAME_BYTES
+from plan.model import Plan
 from testbed.results import Results, purge_aside
 from testbed.runs import Run
-from topologies.describe import notes
-from topologies.model import Network, address_plan
-from topologies.tc import FULL_FRAME_BYTES
 
 Report = Callable[[dict[str, Any]], None]
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import Problem, SpecError
+from base.errors import Problem, SpecError
+from schema.base import Scalar
+from schema.load import Document, Loc, validate
+from schema.model import Experiment
 from testbed.network import trace_digests
-from testbed.spec.base import Scalar
-from testbed.spec.load import Document, Loc, validate
-from testbed.spec.model import Experiment
 
 NOT_IN_HASH = {
     "title",

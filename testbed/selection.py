@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from testbed.errors import UsageError
+from base.errors import UsageError
+from schema.names import nearest
 from testbed.runs import Run
-from testbed.spec.names import nearest
 
 
 def select(runs: list[Run], expression: str) -> list[Run]:

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from collectors.store import debian_server
-from testbed.errors import WarpbedError
-from testbed.hosts.vm.builds import Builds
-from testbed.hosts.vm.builds import find as find_builds
-from testbed.virtual.kernel import find
-from testbed.virtual.launch import GuestKernel
-from tests import durations, lab, reaper, store_lab
+from base.errors import WarpbedError
+from benchmarks import store_lab
+from hosts.virtual.kernel import find
+from hosts.virtual.launch import GuestKernel
+from hosts.vm.builds import Builds
+from hosts.vm.builds import find as find_builds
+from store import debian_server
+from tests import durations, lab, reaper
 from tests.sshhosts import SshHosts
 
 # each of pytest-xdist's workers keeps to a CPU of its own, so guests of several workers do not meet on one

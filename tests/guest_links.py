@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """First process of a guest that builds a network and sends numbered frames over each of its links.
 
-WB_OUT holds plan.json (as testbed.agent.plan writes it) and traffic.json: {"s>d1": {"count", "gap_ns", "sizes"}}. What
+WB_OUT holds plan.json (as plan.model writes it) and traffic.json: {"s>d1": {"count", "gap_ns", "sizes"}}. What
 arrives is written to s>d1.bin: per frame number, send time, arrival time (ns, from the start of the traffic), length,
 and whether it is as it was sent.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from testbed.virtual import init
+from agent import init
 
 RECORD = struct.Struct("<iqqi?")
 SO_TIMESTAMPNS = 35
@@ -46,10 +46,10 @@ def main() -> None:
     sys.modules["testbed"].__path__ = [f"{init.SOURCE}/testbed"]
     os.chdir("/tmp")
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
-    from testbed.agent.namespaces import entered
-    from testbed.agent.network import BuiltNetwork, load_module
-    from testbed.agent.plan import from_json
-    from testbed.agent.schedule import sleep_until
+    from agent.namespaces import entered
+    from agent.network import BuiltNetwork, load_module
+    from agent.schedule import sleep_until
+    from plan.model import from_json
 
     out = Path(init.OUT)
     plan = from_json((out / "plan.json").read_text())
@@ -122,7 +122,7 @@ def main() -> None:
 
 
 def network_statistics(pid: int) -> object:
-    from testbed.agent.environment import queue_statistics
+    from agent.environment import queue_statistics
 
     return queue_statistics(pid)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from testbed.virtual import init
+from agent import init
 
 if __name__ == "__main__":
     try:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from testbed.agent.plan import HostSettings, Module, Plan
+from hosts.virtual.launch import GuestKernel
+from network.link_words import direction
+from network.model import Direction, Link, Network, Node
+from network.tc import own_modules
+from plan.model import HostSettings, Module, Plan
 from testbed.compile import GUEST_MODULES
-from testbed.virtual.launch import GuestKernel
 from tests import lab
-from topologies.link_texts import direction
-from topologies.model import Direction, Link, Network, Node
-from topologies.tc import own_modules
 
 RECORD = np.dtype([("number", "<i4"), ("sent", "<i8"), ("arrived", "<i8"), ("length", "<i4"), ("good", "?")])
 
@@ -60,7 +60,7 @@ def send(kernel: GuestKernel, folder: Path, jobs: Mapping[str, Traffic], seed: i
     ]  # fmt: skip
     cpu = str(min(os.sched_getaffinity(0)))
     done = subprocess.run(
-        ["/usr/bin/python3", "-I", str(lab.ROOT / "testbed/virtual/cage.py"), cpu, str(folder), *line],
+        ["/usr/bin/python3", "-I", str(lab.ROOT / "hosts/virtual/cage.py"), cpu, str(folder), *line],
         capture_output=True, text=True, timeout=float(os.environ.get("T", "280")), stdin=subprocess.DEVNULL, check=False,
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": "/dev/shm"},
     )  # fmt: skip

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tests.pcap_craft import ACK, FIN, PSH, RST, SYN, pcap, pcapng
 from tests.pcap_scenarios import SCENARIOS
-from tests.test_pcap_formats import FORMATS, PLAIN
+from tests.unit.test_pcap_formats import FORMATS, PLAIN
 
 CORPUS = Path(__file__).parents[1] / "collectors" / "pcap" / "fuzz" / "corpus"
 SNAP = 96

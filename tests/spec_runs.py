@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kernels.spec.base import Specification
-from kernels.spec.differential import Comparison, compare
-from kernels.spec.harness import Hook, Scenario, run_all
-from testbed.virtual.launch import GuestKernel
+from hosts.virtual.launch import GuestKernel
+from kernels.reference.base import Specification
+from tests.harness.differential import Comparison, compare
+from tests.harness.harness import Hook, Scenario, run_all
 
 LEAST_WINDOWS = 100
 

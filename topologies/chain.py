@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from topologies.link_texts import direction
-from topologies.model import Bottleneck, Link, Network, Node
-from topologies.registry import expose
+from agent.custom import expose
+from network.link_words import direction
+from network.model import Bottleneck, Link, Network, Node
 
 WIRELESS_LAST_HOP = (
     {"rate": "1gbit", "delay": "1ms"},

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topologies.link_texts import LinkTexts, per_item, rate_and_delay
-from topologies.model import Bottleneck, Direction, Link, Network, Node
-from topologies.registry import expose
+from agent.custom import expose
+from network.link_words import LinkTexts, per_item, rate_and_delay
+from network.model import Bottleneck, Direction, Link, Network, Node
 
 
 @dataclass(frozen=True)

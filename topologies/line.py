@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topologies.link_texts import LinkTexts
-from topologies.model import Bottleneck, Link, Network, Node
-from topologies.registry import expose
+from agent.custom import expose
+from network.link_words import LinkTexts
+from network.model import Bottleneck, Link, Network, Node
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from testbed.quantities import delay_ns, rate_bps, ratio
-from topologies.impairments import Steps
-from topologies.link_texts import LinkTexts, rate_and_delay
-from topologies.model import Bottleneck, Direction, Link, Network, Node
-from topologies.registry import expose
+from agent.custom import expose
+from base.quantities import delay_ns, rate_bps, ratio
+from network.impairments import Steps
+from network.link_words import LinkTexts, rate_and_delay
+from network.model import Bottleneck, Direction, Link, Network, Node
 
 T = TypeVar("T")
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from testbed.quantities import delay_ns
-from topologies.link_texts import LinkTexts
-from topologies.model import Bottleneck, Direction, Link, Network, Node
-from topologies.registry import expose
+from agent.custom import expose
+from base.quantities import delay_ns
+from network.link_words import LinkTexts
+from network.model import Bottleneck, Direction, Link, Network, Node
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from testbed.quantities import delay_ns, ratio
-from topologies.link_texts import direction
-from topologies.model import Bottleneck, Direction, Link, Network, Node
-from topologies.registry import expose
+from agent.custom import expose
+from base.quantities import delay_ns, ratio
+from network.link_words import direction
+from network.model import Bottleneck, Direction, Link, Network, Node
 
 STUBS = "abc"
 STUB_NODES = 8

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from testbed.quantities import delay_ns
-from topologies.link_texts import direction
-from topologies.model import Bottleneck, Direction, Link, Network, Node
-from topologies.registry import expose
+from agent.custom import expose
+from base.quantities import delay_ns
+from network.link_words import direction
+from network.model import Bottleneck, Direction, Link, Network, Node
 
 PATHS_MS = {
     "nctu-nctu": (0.30, 0.32, 0.37, 0.41),

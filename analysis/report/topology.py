@@ -15,7 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from analysis.report import topology_large
-from testbed.quantities import format_rate, format_time
+from base.quantities import format_rate, format_time
 
 MOST_NODES = 60  # more than this are drawn as dots
 STACK_FROM = 4  # this many equal hosts on one router are drawn as one

@@ -2,7 +2,7 @@
 /*
  * a(w) and b(w) of HighSpeed TCP (Tokuda 2003 eq 3, RFC 3649 s5), eight points
  * per octave, to be interpolated linearly (a(w) is then within 0.4 %
- * of the formula).  Made by `python -m kernels.spec.highspeed`; do not edit.
+ * of the formula).  Made by `python -m kernels.reference.highspeed`; do not edit.
  */
 #ifndef WARPBED_CC_HIGHSPEED_H
 #define WARPBED_CC_HIGHSPEED_H

@@ -2,7 +2,7 @@
 /*
  * One trace event, the same for every module: what a hook was given and the
  * window that it left behind.  The differential tests feed this to the
- * executable specification (kernels/spec/harness.py).
+ * executable specification (tests/harness/harness.py).
  *
  * A module sets TRACE_SYSTEM to its own name (tcp_medley), so the event is
  * tcp_medley:cc_hook, and includes this once with CREATE_TRACE_POINTS.

@@ -18,7 +18,7 @@
  * its packets.  A link that is late (real time) starts the next packet where the
  * last one should have ended: the rate is kept, and no burst exceeds the lateness.
  *
- * Configured by rtnetlink (topologies/qdisc_netlink.py), since tc does not know it.
+ * Configured by rtnetlink (network/qdisc_netlink.py), since tc does not know it.
  */
 
 #include <linux/module.h>

@@ -21,7 +21,7 @@
  * and probabilities are in 2^-32.
  *
  * Random numbers come from a generator of its own, seeded from the kernel's.
- * Configured by rtnetlink (topologies/qdisc_netlink.py), since tc does not know it.
+ * Configured by rtnetlink (network/qdisc_netlink.py), since tc does not know it.
  */
 
 #include <linux/module.h>

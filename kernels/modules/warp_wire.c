@@ -18,7 +18,7 @@
  * Senders are not told of losses.  Random numbers come from a generator of its
  * own, seeded from the kernel's, so that other queues' draws do not move.
  *
- * Configured by rtnetlink (topologies/qdisc_netlink.py), since tc does not know it.
+ * Configured by rtnetlink (network/qdisc_netlink.py), since tc does not know it.
  */
 
 #include <linux/module.h>

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed import quantities
+from base import quantities
+from base.errors import WarpbedError
 from testbed.campaign import remote
 from testbed.campaign.ends import End
 from testbed.campaign.model import Campaign
 from testbed.campaign.publish import RECEIVER, SENDER, arrange
 from testbed.campaign.schedule import Transfer
 from testbed.campaign.virtual import packets_within
-from testbed.errors import WarpbedError
 from testbed.finish import finish
 from testbed.results import Results
 

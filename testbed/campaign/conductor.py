@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from testbed import quantities
+from base import quantities
+from base.errors import WarpbedError
 from testbed.campaign import remote
 from testbed.campaign.attempt import Attempt, AttemptError, Place, facts_of
 from testbed.campaign.ends import End
@@ -23,7 +24,6 @@ from testbed.campaign.model import Campaign
 from testbed.campaign.publish import RECEIVER, SENDER
 from testbed.campaign.schedule import Transfer, run_of
 from testbed.campaign.times import run_start_s
-from testbed.errors import WarpbedError
 from testbed.results import Results, purge_aside
 
 HOST = "wan"

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from base.errors import UsageError
+from schema.base import Model
+from schema.names import nearest
 from testbed.campaign.model import Campaign
-from testbed.errors import UsageError
-from testbed.spec.base import Model
-from testbed.spec.names import nearest
 
 
 def _target(text: str) -> str:

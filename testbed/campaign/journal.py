@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import WarpbedError
+from base.errors import WarpbedError
 
 FOLDER = ".campaign"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from testbed import quantities
+from base import quantities
 from testbed.campaign.model import Campaign
 
 DAY_S = 86400.0

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from testbed import quantities
-from testbed.spec.base import Model, Name, Size, Time
-from testbed.spec.load import Document, read, validate_as
-from testbed.spec.model import HostRules, Topology
-from testbed.spec.names import algorithms, nearest
+from base import quantities
+from schema.base import Model, Name, Size, Time
+from schema.load import Document, read, validate_as
+from schema.model import HostRules, Topology
+from schema.names import algorithms, nearest
 
 
 def _rate(text: str) -> str:

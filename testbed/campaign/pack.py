@@ -15,15 +15,10 @@ import os
 import zipfile
 from pathlib import Path
 
-from kernels.cache import used
-from testbed.cache import ROOT, cache_dir
+from base.cache import used
+from base.paths import ROOT, cache_dir, sent_files
 
-PARTS = (
-    "testbed/__init__.py", "testbed/agent/__init__.py", "testbed/agent/capture.py", "testbed/agent/endpoint.py",
-    "testbed/agent/environment.py", "testbed/agent/errors.py", "testbed/agent/filetransfer.py",
-    "testbed/agent/namespaces.py", "testbed/agent/samples.py", "testbed/agent/sockets.py", "testbed/agent/transfer.py",
-)  # fmt: skip
-MAIN = "import sys\nfrom testbed.agent.endpoint import main\nsys.exit(main())\n"
+MAIN = "import sys\nfrom agent.endpoint import main\nsys.exit(main())\n"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
@@ -31,7 +26,7 @@ def pack() -> tuple[Path, str]:
     """The file in the cache, and the digest that is part of its name."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in [*((part, (ROOT / part).read_text()) for part in PARTS), ("__main__.py", MAIN)]:
+        for name, text in [*((str(file), (ROOT / file).read_text()) for file in sent_files()), ("__main__.py", MAIN)]:
             info = zipfile.ZipInfo(name, LONG_AGO)
             info.external_attr = 0o600 << 16
             archive.writestr(info, text)

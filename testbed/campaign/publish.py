@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from analysis.results import FORMAT
-from testbed.agent.plan import Capture, FlowPlan, HostSettings, Plan
+from network.model import Link, Network, Node, address_plan
+from plan.model import Capture, FlowPlan, HostSettings, Plan
 from testbed.campaign.model import Campaign
 from testbed.campaign.schedule import Transfer
-from topologies.model import Link, Network, Node, address_plan
 
 SENDER, RECEIVER, FLOW = "sender", "receiver", "t"
 NETWORK = Network((Node(SENDER), Node(RECEIVER)), (Link(SENDER, RECEIVER),))
@@ -85,7 +85,7 @@ def arrange(
 
 
 def _spec(campaign: Campaign, transfer: Transfer) -> dict[str, Any]:
-    from testbed import quantities  # the texts of the file, and their numbers beside them
+    from base import quantities  # the texts of the file, and their numbers beside them
 
     snap = campaign.captures.snap
     return {

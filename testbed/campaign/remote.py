@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask the agent on a host (testbed.agent.endpoint) over SSH, one request per connection, host keys checked."""
+"""Ask the agent on a host (agent.endpoint) over SSH, one request per connection, host keys checked."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import zlib
 from pathlib import Path
 from typing import IO, Any
 
+from base.errors import WarpbedError
 from testbed.campaign.ends import End
-from testbed.errors import WarpbedError
 
 CONNECT_TIMEOUT_S = 10
 REQUEST_TIMEOUT_S = 60.0

@@ -9,7 +9,7 @@ import random
 import re
 from dataclasses import dataclass
 
-from testbed import quantities
+from base import quantities
 from testbed.campaign.model import Campaign
 
 NOT_IN_HASH = {

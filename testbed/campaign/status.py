@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from testbed import quantities
+from base import quantities
 from testbed.campaign.journal import Journal
 from testbed.campaign.model import Campaign
 from testbed.campaign.outcome import of_folder

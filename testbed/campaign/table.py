@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from testbed import quantities
+from base import quantities
 from testbed.campaign.model import Campaign
 from testbed.campaign.outcome import of_folder
 

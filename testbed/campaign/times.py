@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from testbed import quantities
+from base import quantities
 from testbed.campaign.model import Campaign
 
 

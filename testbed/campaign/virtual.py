@@ -12,20 +12,20 @@ import dataclasses
 import json
 from collections.abc import Callable
 
-from testbed import quantities
-from testbed.agent.plan import Plan
+from base import quantities
+from base.errors import UsageError
+from network.model import path
+from plan.model import Plan
+from schema.load import Document, validate
 from testbed.campaign.model import Campaign
 from testbed.campaign.outcome import Outcome, of_folder
 from testbed.campaign.schedule import Transfer, run_of
 from testbed.campaign.times import run_start_s
 from testbed.compile import compile_plan
-from testbed.errors import UsageError
 from testbed.lint import lint
 from testbed.results import Results
 from testbed.runner import Job, Runner, Summary
 from testbed.runs import Run
-from testbed.spec.load import Document, validate
-from topologies.model import path
 
 HOST = "virtual"
 SLOWEST_SHARE = 0.05

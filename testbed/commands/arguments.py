@@ -6,8 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from testbed.cache import ROOT
-from testbed.hosts.registry import HOST_KINDS
+from base.paths import ROOT
+from hosts.registry import HOST_KINDS
 
 
 def results(command: argparse.ArgumentParser) -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from hosts.virtual.kernel import DEFAULT_SERIES
 from testbed import ansible
-from testbed.virtual.kernel import DEFAULT_SERIES
 
 NAME = "build-kernels"
 HELP = "build the guest kernel and the modules"

@@ -7,8 +7,8 @@ import argparse
 import sys
 from typing import Any
 
+from base.paths import cache_dir
 from kernels import upkeep
-from testbed.cache import cache_dir
 from testbed.commands.output import add_format, render
 
 NAME = "cache"

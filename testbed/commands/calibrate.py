@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 
 from analysis.calibration import NOT, OFF, OK, Row, as_text, judge
-from testbed.agent.plan import Plan
+from base.errors import UsageError, WarpbedError
+from hosts.base import Host
+from plan.model import Plan
 from testbed.commands.arguments import host as host_argument
 from testbed.commands.output import add_format, render
 from testbed.commands.prepared import host_of
-from testbed.errors import UsageError, WarpbedError
 from testbed.experiments import Prepared, prepare
-from testbed.hosts.base import Host
 from testbed.selection import select
 
 NAME = "calibrate"

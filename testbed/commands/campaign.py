@@ -10,8 +10,11 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 
+from base.errors import UsageError, WarpbedError
+from base.paths import ROOT
+from hosts.virtual.host import VirtualHost
+from hosts.virtual.kernel import find
 from testbed import ansible
-from testbed.cache import ROOT
 from testbed.campaign import ends, remote, table, virtual
 from testbed.campaign import status as campaign_status
 from testbed.campaign.conductor import Conductor, StoppedError
@@ -21,12 +24,9 @@ from testbed.campaign.times import estimated_runs, shortest_run_s
 from testbed.commands import arguments as common
 from testbed.commands.execute import stop_on_signals, terminal
 from testbed.commands.output import render
-from testbed.errors import UsageError, WarpbedError
 from testbed.progress import Progress
 from testbed.results import Results
 from testbed.runner import Runner
-from testbed.virtual.host import VirtualHost
-from testbed.virtual.kernel import find
 
 NAME = "campaign"
 HELP = "measure the same transfers again and again for days: over the wide area, or in virtual time"

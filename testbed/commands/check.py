@@ -7,13 +7,13 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
+from hosts.virtual.kernel import DEFAULT_SERIES
+from schema.repeats import Repeats
 from testbed.commands.arguments import host
 from testbed.commands.output import add_format, render
 from testbed.commands.prepared import host_of, kind_of
 from testbed.experiments import Prepared, prepare
 from testbed.lint import Finding
-from testbed.spec.repeats import Repeats
-from testbed.virtual.kernel import DEFAULT_SERIES
 
 NAME = "check"
 HELP = "validate an experiment file and lint its fidelity; runs nothing"

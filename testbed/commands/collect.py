@@ -10,9 +10,9 @@ from typing import Any
 
 from analysis.errors import AnalysisError
 from analysis.results import load_run
+from base.errors import UsageError, WarpbedError
 from collectors.errors import CollectError, NativeError
 from testbed.commands.output import add_format, render
-from testbed.errors import UsageError, WarpbedError
 
 NAME = "collect"
 HELP = "make the records, metrics and verdicts of result folders again, or the records of a capture"
@@ -49,7 +49,7 @@ def main(options: argparse.Namespace) -> int:
         print(render(rows, options.format), end="")
     if not options.store:
         return 0
-    from collectors.store import actions
+    from store import actions
 
     return max(actions.load(path, None, sys.stdout if options.format == "table" else sys.stderr) for path in paths)
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from base.errors import UsageError
+from base.paths import ROOT
 from testbed import ansible
-from testbed.cache import ROOT
-from testbed.errors import UsageError
 
 NAME = "dashboards"
 HELP = "start or stop the database and Grafana with all results"

@@ -15,17 +15,17 @@ from typing import Protocol
 from analysis.precision import standings
 from analysis.report import write_report
 from analysis.results import Run, load_experiment
+from base.errors import UsageError, WarpbedError
+from schema.repeats import Repeats
 from testbed.commands.arguments import selection
 from testbed.commands.compare import print_findings, print_published
 from testbed.commands.output import add_format, of_runs, spoken_aside
 from testbed.commands.prepared import as_written, host_of, prepared, run_ids, selected
-from testbed.errors import UsageError, WarpbedError
 from testbed.experiments import Prepared
 from testbed.progress import Progress
 from testbed.repeats import rounds
 from testbed.results import Results
 from testbed.runner import Job, Runner, Summary
-from testbed.spec.repeats import Repeats
 
 NAME = "execute"
 HELP = "execute what is missing, report; install and build nothing"

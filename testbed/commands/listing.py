@@ -6,14 +6,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 
+import topologies
 from analysis import metrics as metric_registry
 from analysis.table import clean
-from testbed.cache import ROOT
+from base.paths import ROOT
+from hosts.registry import HOST_KINDS
+from schema.load import load
+from schema.names import algorithms, project_ccas
 from testbed.commands.output import add_format, render
-from testbed.hosts.registry import HOST_KINDS
-from testbed.spec.load import load
-from testbed.spec.names import algorithms, project_ccas
-from topologies import registry
 
 NAME = "list"
 HELP = "list what there is"
@@ -49,9 +49,9 @@ def _algorithms() -> Iterator[dict[str, str]]:
 
 
 def _topologies() -> Iterator[dict[str, str]]:
-    for name in registry.names():
-        words = (registry.load(name).__doc__ or "").strip().splitlines()[0]
-        parameters = f"Parameters: {', '.join(registry.parameter_names(name))}"
+    for name in topologies.names():
+        words = (topologies.load(name).__doc__ or "").strip().splitlines()[0]
+        parameters = f"Parameters: {', '.join(topologies.parameter_names(name))}"
         yield {"topology": name, "description": words, "parameters": parameters}
 
 

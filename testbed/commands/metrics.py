@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from analysis import cells
 from analysis.errors import AnalysisError
 from analysis.results import Run, load_experiment
+from base.errors import UsageError
 from testbed.commands.arguments import host, results
 from testbed.commands.output import of_runs
 from testbed.commands.prepared import results_of
-from testbed.errors import UsageError
 
 NAME = "metrics"
 HELP = "the metrics of an experiment's runs"

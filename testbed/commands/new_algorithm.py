@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from testbed.cache import ROOT
+from base.paths import ROOT
 from testbed.new_algorithm import new_algorithm
 
 NAME = "new-algorithm"
@@ -19,5 +19,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     for file in new_algorithm(options.name, ROOT):
         print(file.relative_to(ROOT))
-    print(f"next: ./warpbed run experiments/{options.name}.yml; ./warpbed test tests/test_spec_{options.name}.py")
+    print(
+        f"next: ./warpbed run experiments/{options.name}.yml; ./warpbed test tests/kernels/test_spec_{options.name}.py"
+    )
     return 0

@@ -7,15 +7,15 @@ import argparse
 from pathlib import Path
 
 from analysis.report import Written
-from testbed.cache import ROOT
-from testbed.errors import UsageError
+from base.errors import UsageError
+from base.paths import ROOT
+from hosts.base import Host
+from hosts.registry import HOST_KINDS, open_host
+from schema.names import nearest
 from testbed.experiments import Prepared, prepare
-from testbed.hosts.base import Host
-from testbed.hosts.registry import HOST_KINDS, open_host
 from testbed.repeats import wanted_ids
 from testbed.results import Results
 from testbed.selection import select
-from testbed.spec.names import nearest
 
 
 def prepared(options: argparse.Namespace) -> Prepared:

@@ -9,10 +9,10 @@ from pathlib import Path
 from analysis.errors import AnalysisError
 from analysis.report import write_report
 from analysis.results import FIGURES
+from base.errors import WarpbedError
 from testbed.commands.arguments import host, results
 from testbed.commands.output import add_format, render
 from testbed.commands.prepared import as_written, results_of
-from testbed.errors import WarpbedError
 from testbed.experiments import prepare
 
 NAME = "report"

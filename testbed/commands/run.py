@@ -7,11 +7,11 @@ import argparse
 import sys
 
 from analysis.results import load_experiment
+from hosts.registry import HOST_KINDS
 from testbed import ansible
 from testbed.commands.arguments import selection
 from testbed.commands.output import add_format, of_runs
 from testbed.commands.prepared import begun_ids, host_of, kind_of, prepared, selected
-from testbed.hosts.registry import HOST_KINDS
 from testbed.results import Results
 
 NAME = "run"

@@ -6,9 +6,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from testbed.cache import ROOT
-from testbed.errors import WarpbedError
-from testbed.spec.model import Experiment
+from base.errors import WarpbedError
+from base.paths import ROOT
+from schema.model import Experiment
 
 NAME = "schema"
 HELP = "print the JSON Schema of experiment files, for editors"

@@ -7,9 +7,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from testbed.cache import ROOT
+from base.errors import UsageError
+from base.paths import ROOT
 from testbed.commands.output import add_format
-from testbed.errors import UsageError
 
 NAME = "store"
 HELP = "put results into the database, keep it in order, ask it"
@@ -56,7 +56,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     # what needs libpq is loaded only here
-    from collectors.store import actions
+    from store import actions
 
     if options.action == "load":
         return actions.load(options.path, options.database, sys.stdout)
@@ -82,8 +82,8 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _known() -> bool:
-    from collectors.store.connect import database_url
-    from collectors.store.errors import StoreUsageError
+    from store.connect import database_url
+    from store.errors import StoreUsageError
 
     try:
         return bool(database_url())

@@ -7,9 +7,9 @@ import argparse
 import os
 import sys
 
+from base.paths import ROOT
+from hosts.virtual.kernel import DEFAULT_SERIES
 from testbed import ansible
-from testbed.cache import ROOT
-from testbed.virtual.kernel import DEFAULT_SERIES
 
 NAME = "test"
 HELP = "run the tests"

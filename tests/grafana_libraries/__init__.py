@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from testbed.cache import cache_dir
+from base.paths import cache_dir
 
 HERE = Path(__file__).parent
 VERSIONS = ("oldest", "current")

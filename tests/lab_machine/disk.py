@@ -16,10 +16,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kernels.cache import aside, cache_root, digest, sha256_of
-from kernels.errors import KernelError
+from base.cache import aside, digest, sha256_of
+from base.errors import WarpbedError
+from base.paths import cache_dir
+from hosts.vm import image
 from kernels.steps import Steps, end_with_caller
-from testbed.hosts.vm import image
 
 RECIPE = 1
 ALIAS = "warpbed-lab"
@@ -60,13 +61,13 @@ boot
 
 def where() -> Path:
     files = {path.name: sha256_of(path) for path in (HERE / "boot", HERE / "disk.py", image.FILES / "sshd_config")}
-    return cache_root() / "vm" / f"lab-{digest([RECIPE, image.release(), files])[:20]}"
+    return cache_dir() / "vm" / f"lab-{digest([RECIPE, image.release(), files])[:20]}"
 
 
 def build() -> tuple[Path, bool]:
     """The disk's folder, and whether it had to be made."""
     final, changed = where(), False
-    log = cache_root() / "vm/.logs" / f"{final.name}.log"
+    log = cache_dir() / "vm/.logs" / f"{final.name}.log"
     with aside(final, marker="disk.img") as place:
         if place:
             work, lock = place
@@ -144,7 +145,7 @@ def main(arguments: list[str]) -> int:
             return 0
         end_with_caller()
         path, changed = build()
-    except (KernelError, OSError, subprocess.CalledProcessError) as error:
+    except (WarpbedError, OSError, subprocess.CalledProcessError) as error:
         print(error, file=sys.stderr)
         return 1
     print(json.dumps({"changed": changed, "path": str(path)}))

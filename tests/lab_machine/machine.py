@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.cache import ROOT
-from testbed.hosts.remote import Remote, RemoteError
-from testbed.virtual.cage import die_with_parent
+from base.paths import ROOT
+from hosts.remote import Remote, RemoteError
+from hosts.virtual.cage import die_with_parent
 from tests.lab_machine import disk
 
 MEMORY_MIB = 1024

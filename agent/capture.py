@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures by tcpdump: nanosecond time stamps, headers only unless the plan says otherwise."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from agent.errors import RunError
+from agent.namespaces import entered
+
+RING_KIB = 8192
+WHOLE_PACKET = 262144
+"""tcpdump's own largest snapshot length."""
+STOP_TIMEOUT_S = 30.0
+
+
+class TcpdumpCapture:
+    """A running tcpdump. `expression` is a filter, `before` runs in the process that becomes tcpdump."""
+
+    def __init__(
+        self,
+        pid: int,
+        interface: str,
+        snap_bytes: int,
+        out_dir: Path,
+        packets_at_most: int = 0,
+        expression: tuple[str, ...] = (),
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        self.interface, self._packets_at_most = interface, packets_at_most
+        # to standard output: given a name, tcpdump wants to change the file's owner, which only a real root can
+        command = ["tcpdump", "-i", interface, "-w", "-", "-s", str(snap_bytes or WHOLE_PACKET)]
+        command += ["-n", "-Z", "root", "-B", str(RING_KIB), "--time-stamp-precision=nano"]
+        command += ["-c", str(packets_at_most)] if packets_at_most else []
+        command += expression
+        with entered(pid), open(out_dir / f"{interface}.pcap", "wb") as out:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True, preexec_fn=before
+            )
+        self._words: list[str] = []
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._words.append(line.strip())
+            if "listening on" in line:
+                return
+        self._process.wait()
+        raise self._failure()
+
+    def check_running(self) -> None:
+        if self._process.poll() is not None and not self.is_full():
+            raise self._failure()
+
+    def is_full(self) -> bool:
+        """Whether the capture has ended by itself because it holds as many packets as it may."""
+        return bool(self._packets_at_most) and self._process.poll() == 0
+
+    def stop(self) -> int:
+        """End the capture and return how many packets the kernel could not hand to it."""
+        if not self.is_full():
+            self._process.send_signal(signal.SIGINT)
+        try:
+            _, words = self._process.communicate(timeout=STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            self._process.kill()
+            raise RunError("capture", self.interface, "tcpdump did not end when told to") from error
+        self._words += words.splitlines()
+        if self._process.returncode:
+            raise self._failure()
+        dropped = [line for line in self._words if "dropped by kernel" in line]
+        return int(dropped[0].split()[0]) if dropped else 0
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def _failure(self) -> RunError:
+        if self._process.stderr is not None and not self._process.stderr.closed:
+            self._words += self._process.stderr.read().splitlines()
+        return RunError("capture", self.interface, "tcpdump: " + " / ".join(self._words[-3:]))

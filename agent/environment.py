@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run's host really is: kernel, modules, sysctls, offloads, queues, tools. Recorded, not assumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agent.namespaces import entered, read_offloads, read_sysctls
+
+RECORDED_SYSCTLS = (
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_dsack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_recovery",
+    "net.ipv4.tcp_early_retrans",
+    "net.ipv4.tcp_frto",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_pacing_ss_ratio",
+    "net.ipv4.tcp_pacing_ca_ratio",
+    "net.ipv4.ip_forward",
+)
+TOOLS = {
+    "iperf3": ["iperf3", "--version"],
+    "tcpdump": ["tcpdump", "--version"],
+    "ip": ["ip", "-V"],
+    "mnexec": ["mnexec", "-v"],
+    "nginx": ["/usr/sbin/nginx", "-v"],
+}
+
+
+def kernel() -> dict[str, Any]:
+    """Release, version and the parameters of the congestion control and batching modules."""
+    uname = os.uname()
+    params: dict[str, dict[str, str]] = {}
+    for path in sorted(Path("/sys/module").glob("*/parameters/*")):
+        module = path.parts[-3]
+        if module.startswith(("tcp_", "warp_")):
+            try:
+                params.setdefault(module, {})[path.name] = path.read_text().strip()
+            except OSError:
+                continue
+    return {
+        "release": uname.release,
+        "version": uname.version,
+        "machine": uname.machine,
+        "module_params": params,
+        "srcversions": {path.parts[-2]: path.read_text().strip() for path in Path("/sys/module").glob("*/srcversion")},
+    }
+
+
+def node(pid: int, interfaces: list[str]) -> dict[str, Any]:
+    """Sysctls, offloads and queueing disciplines of a node."""
+    with entered(pid):
+        done = subprocess.run(["tc", "qdisc", "show"], capture_output=True, text=True)
+        return {
+            "interfaces": {str(index): name for index, name in socket.if_nameindex()},
+            "sysctls": read_sysctls(RECORDED_SYSCTLS),
+            "offloads": read_offloads(interfaces),
+            "qdiscs": [line.strip() for line in done.stdout.splitlines() if "noqueue" not in line],
+        }
+
+
+def queue_statistics(pid: int) -> list[dict[str, Any]]:
+    """What every queueing discipline of a node has sent and dropped: kind, device, bytes, packets, drops."""
+    with entered(pid):
+        done = subprocess.run(["tc", "-s", "-j", "qdisc", "show"], capture_output=True, text=True)
+    return [
+        {key: entry.get(key) for key in ("kind", "dev", "parent", "root", "bytes", "packets", "drops", "options")}
+        for entry in json.loads(done.stdout or "[]")
+        if entry.get("kind") not in ("noqueue", "ingress", "clsact")
+    ]
+
+
+def tools() -> Mapping[str, str | None]:
+    """First line of what each tool says of its version; None where it is not there."""
+    found: dict[str, str | None] = {}
+    for name, command in TOOLS.items():
+        try:
+            done = subprocess.run(command, capture_output=True, text=True)
+        except OSError:
+            found[name] = None
+            continue
+        lines = (done.stdout + done.stderr).splitlines()
+        found[name] = lines[0] if lines else ""
+    return found

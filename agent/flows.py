@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the flows' applications: one file of results per side, and the program's own words when it fails."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from agent.errors import RunError
+from agent.namespaces import entered
+from plan.model import FlowPlan
+
+TAIL_CHARACTERS = 400
+
+
+class Iperf3Flow:
+    """A TCP transfer by unmodified iperf3: a server for one test and its client.
+
+    A side whose node is another machine's has no pid here, and is left to that machine.
+    """
+
+    program = "iperf3"
+
+    def __init__(
+        self, plan: FlowPlan, source_pid: int | None, destination_pid: int | None, address: str, out_dir: Path
+    ) -> None:
+        self.plan = plan
+        self._pids, self._address = {"client": source_pid, "server": destination_pid}, address
+        self._files = {side: out_dir / f"{plan.name}.{side}.json" for side in ("server", "client")}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start_server(self) -> None:
+        self._start("server", ["iperf3", "-s", "-1", "-p", str(self.plan.port), "-J", "-i", "0"])
+
+    def start_client(self) -> None:
+        plan = self.plan
+        amount = ["-t", f"{plan.duration_s:g}"] if plan.size_bytes is None else ["-n", str(plan.size_bytes)]
+        command = ["iperf3", "-c", self._address, "-p", str(plan.port), "-C", plan.cca, "-J", "-i", "0"]
+        if plan.pacing_bps is not None:
+            command += ["--fq-rate", str(plan.pacing_bps)]
+        self._start("client", [*command, *amount, "-P", str(plan.parallel)])
+
+    def _start(self, side: str, command: list[str]) -> None:
+        pid = self._pids[side]
+        if pid is None:
+            return
+        with entered(pid), open(self._files[side], "wb") as out:
+            self._processes[side] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+            )
+
+    def check_running(self) -> None:
+        """Raise RunError where a side has ended with an error."""
+        for side, process in self._processes.items():
+            if process.poll() not in (None, 0):
+                raise self._failure(side)
+
+    def has_ended(self) -> bool:
+        """Whether both sides have ended, well or not."""
+        here = [side for side, pid in self._pids.items() if pid is not None]
+        return all(side in self._processes and self._processes[side].poll() is not None for side in here)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for both sides to end by themselves."""
+        for side in ("client", "server"):
+            if self._pids[side] is None:
+                continue
+            if side not in self._processes:
+                raise RunError("flow", self.plan.name, "it was never started")
+            try:
+                self._processes[side].wait(timeout_s)
+            except subprocess.TimeoutExpired as error:
+                raise RunError("flow", self.plan.name, f"{self.program} {side} did not end in time") from error
+            if self._processes[side].returncode or self._error_in(side):
+                raise self._failure(side)
+
+    def kill(self) -> None:
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+
+    def _result(self, side: str) -> dict[str, Any] | None:
+        try:
+            result = json.loads(self._files[side].read_text())
+        except (OSError, ValueError):
+            return None
+        return result if isinstance(result, dict) else None
+
+    def _error_in(self, side: str) -> str | None:
+        result = self._result(side)
+        if result is None:
+            return "no result"
+        error = result.get("error")
+        return None if error is None else str(error)
+
+    def _failure(self, side: str) -> RunError:
+        code = self._processes[side].returncode
+        ended = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+        words = self._error_in(side)
+        if words in (None, "no result"):
+            words = self._files[side].read_text(errors="replace")[-TAIL_CHARACTERS:].strip() or "it printed nothing"
+        return RunError("flow", self.plan.name, f"{self.program} {side}: {ended}: {words}")

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process behind one end of a transfer: capture, transfer, samples, and a status file that says how far it is.
+
+Everything it starts dies with it, and it ends by itself at its deadline, so that no service stays open where the
+controlling host has gone. The receiver's service listens on the test address only, takes one transfer, and asks for
+a key that was made for this attempt and is on no disk.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import ipaddress
+import json
+import os
+import pkgutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent import environment, sockets
+from agent.capture import TcpdumpCapture
+from agent.errors import RunError
+
+PROGRAM = "filetransfer.py"
+PR_SET_PDEATHSIG = 1
+TICK_S = 0.02
+FLUSH_S = 1.2
+"""tcpdump gets packets in blocks, at the latest after a second."""
+SILENCE_S = 60.0
+"""Longest time that data may stay unacknowledged, or a side may hear nothing of the other."""
+KEY = "0123456789abcdef"
+CCA = "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+_libc = ctypes.CDLL(None)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What an end has to do.
+
+    side: "receiver" or "sender"; own and peer: test addresses; deadline_s: when it ends whatever has happened
+    key: hexadecimal, made for this attempt, on no disk and in no command line
+    """
+
+    side: str
+    own: str
+    peer: str
+    interface: str
+    port: int
+    deadline_s: float
+    key: str = dataclasses.field(repr=False)
+    cca: str = ""
+    size_bytes: int = 0
+    pacing_bps: int | None = None
+    snap_bytes: int = 96
+    packets_at_most: int = 0
+    sockets_interval_s: float = 0.1
+
+    @staticmethod
+    def from_request(data: dict[str, Any]) -> Transfer:
+        """Raises ValueError or TypeError for values that are not what they are named."""
+        transfer = Transfer(**data)
+        for address in (transfer.own, transfer.peer):
+            ipaddress.IPv4Address(address)
+        if transfer.side not in ("receiver", "sender") or not 1024 <= transfer.port <= 65535:
+            raise ValueError(f"side {transfer.side!r}, port {transfer.port}")
+        if set(transfer.cca) - set(CCA) or set(transfer.key) - set(KEY):
+            raise ValueError(f"cca {transfer.cca!r}, or a key that is not hexadecimal")
+        return transfer
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    try:
+        status: dict[str, Any] = json.loads((folder / "status.json").read_text())
+    except FileNotFoundError:
+        return {"state": "absent"}
+    return status
+
+
+def write_status(folder: Path, status: dict[str, Any]) -> None:
+    fresh = folder / ".status.json"
+    with open(fresh, "w") as file:
+        file.write(json.dumps(status))
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(fresh, folder / "status.json")
+
+
+def supervise(folder: Path, transfer: Transfer) -> None:
+    """Do this end's part; status.json ends as {"state": "ended", "ok": …, "reason": …} with what was measured."""
+
+    def told_to_end(*_: object) -> None:
+        raise RunError("transfer", transfer.side, "told to end")
+
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, told_to_end)
+    started = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19]
+    base: dict[str, Any] = {"boot_id": boot_id(), "pid": os.getpid(), "started": started}
+    write_status(folder, {**base, "state": "starting"})
+    end = _End(folder, transfer, base)
+    facts: dict[str, Any] = {"ok": False, "reason": ""}
+    try:
+        end.run()
+        facts["ok"] = True
+    except RunError as error:
+        facts["reason"] = str(error)
+    except BaseException as error:  # noqa: BLE001 — whatever it is, the other side must hear of it
+        facts["reason"] = f"{type(error).__name__}: {error}"
+        traceback.print_exc()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        end.close()
+        write_status(folder, {**base, **facts, **end.facts, "state": "ended"})
+
+
+class _End:
+    def __init__(self, folder: Path, transfer: Transfer, base: dict[str, Any]) -> None:
+        self.folder, self.transfer, self.base = folder, transfer, base
+        self.facts: dict[str, Any] = {}
+        self._capture: TcpdumpCapture | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> None:
+        t = self.transfer
+        self.facts["environment"] = {
+            "kernel": environment.kernel(), "tools": dict(environment.tools()),
+            "nodes": {t.side: environment.node(os.getpid(), [t.interface])},
+        }  # fmt: skip
+        expression = ["tcp", "port", str(t.port), "and", "host", t.peer]
+        self._capture = TcpdumpCapture(
+            os.getpid(), t.interface, t.snap_bytes, self.folder, t.packets_at_most, tuple(expression), _die_with_parent
+        )
+        (self.folder / PROGRAM).write_bytes(pkgutil.get_data("agent", PROGRAM) or b"")
+        command, request = self._command()
+        self.facts["start_realtime_ns"], self.facts["start_monotonic_ns"] = time.time_ns(), time.monotonic_ns()
+        with open(self.folder / f"{t.side}.json", "wb") as out:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, preexec_fn=_die_with_parent
+            )
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request).encode())
+        self._process.stdin.close()
+        if t.side == "receiver":
+            self._wait_listening()
+            write_status(self.folder, {**self.base, "state": "ready"})
+        else:
+            write_status(self.folder, {**self.base, "state": "running"})
+        self._watch()
+        time.sleep(FLUSH_S)
+        self.facts["captures_cut"] = self._capture.is_full()
+        self.facts["capture_drops"] = self._capture.stop()
+
+    def _command(self) -> tuple[list[str], dict[str, Any]]:
+        """The program that transfers, and what it is told on its standard input."""
+        t = self.transfer
+        request: dict[str, Any] = {"own": t.own, "peer": t.peer, "port": t.port, "key": t.key, "silence_s": SILENCE_S}
+        if t.side == "sender":
+            request |= {"cca": t.cca, "size": t.size_bytes, "pacing_bps": t.pacing_bps}
+        verb = "send" if t.side == "sender" else "receive"
+        return [sys.executable, "-B", "-I", "-S", str(self.folder / PROGRAM), verb], request
+
+    def _wait_listening(self) -> None:
+        """The program says nothing; the kernel's table of sockets does."""
+        address = int.from_bytes(ipaddress.IPv4Address(self.transfer.own).packed, "little")
+        wanted = f"{address:08X}:{self.transfer.port:04X}"
+        deadline = time.monotonic() + 10
+        while not any(
+            line.split()[1:4:2] == [wanted, "0A"] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        ):
+            self._check_alive(may_end=False)
+            if time.monotonic() > deadline:
+                raise RunError("transfer", "receiver", f"no service on {self.transfer.own}:{self.transfer.port}")
+            time.sleep(TICK_S)
+
+    def _check_alive(self, may_end: bool) -> bool:
+        """Whether the transfer still runs. Raises RunError where it has failed, or the capture has."""
+        assert self._process is not None and self._capture is not None
+        try:
+            self._capture.check_running()
+        except RunError as error:
+            room = os.statvfs(self.folder)
+            free = room.f_bavail * room.f_frsize
+            raise RunError("capture", error.subject, f"{error.detail} ({free // 10**6} MB free)") from error
+        code = self._process.poll()
+        if code is None:
+            return True
+        if code or not may_end:
+            raise RunError("transfer", self.transfer.side, f"exit code {code}: {self._words()}")
+        return False
+
+    def _words(self) -> str:
+        text = (self.folder / f"{self.transfer.side}.json").read_text(errors="replace")
+        try:
+            return str(json.loads(text).get("error", "no reason given"))
+        except (ValueError, AttributeError):
+            return text[-300:].strip() or "it printed nothing"
+
+    def _watch(self) -> None:
+        t = self.transfer
+        deadline = time.monotonic() + t.deadline_s
+        sampler, next_sample = None, time.monotonic()
+        if t.side == "sender":
+            sampler = sockets.sampler(open(self.folder / "sockets.bin", "wb", buffering=1 << 20), t.port)
+            sampler.add(0)
+        try:
+            while self._check_alive(may_end=True):
+                now = time.monotonic()
+                if now > deadline:
+                    raise RunError("transfer", t.side, f"not done within {t.deadline_s:g} s")
+                if sampler is not None and now >= next_sample:
+                    sampler.sample()
+                    next_sample += t.sockets_interval_s * max(1, int((now - next_sample) / t.sockets_interval_s) + 1)
+                time.sleep(TICK_S)
+        finally:
+            if sampler is not None:
+                sampler.close()
+        self.facts["ended_s"] = (time.monotonic_ns() - self.facts["start_monotonic_ns"]) / 1e9
+        if self._words_of_result():
+            raise RunError("transfer", t.side, self._words_of_result())
+
+    def _words_of_result(self) -> str:
+        try:
+            return str(json.loads((self.folder / f"{self.transfer.side}.json").read_text()).get("error", ""))
+        except ValueError:
+            return "its result is not JSON"
+
+    def close(self) -> None:
+        """End what still runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        if self._capture is not None:
+            self._capture.kill()
+        (self.folder / PROGRAM).unlink(missing_ok=True)
+
+
+def _die_with_parent() -> None:
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a network asks of a kernel, and what a configuration can: so that `check` refuses what would be ignored in silence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from base.paths import ROOT
+from network.model import Direction, Network
+from network.red_netlink import weight_log
+from network.tc import RED_BITS, netem_words, own_modules, own_work, paced_by_own
+
+QUEUE_OPTIONS = {
+    "red": "CONFIG_NET_SCH_RED",
+    "codel": "CONFIG_NET_SCH_CODEL",
+    "fq_codel": "CONFIG_NET_SCH_FQ_CODEL",
+    "pie": "CONFIG_NET_SCH_PIE",
+    "cake": "CONFIG_NET_SCH_CAKE",
+}
+WIRE_OPTIONS = ("CONFIG_VETH", "CONFIG_NET_SCH_INGRESS", "CONFIG_NET_CLS_MATCHALL", "CONFIG_NET_ACT_MIRRED")
+
+
+def missing(network: Network, config: Mapping[str, str], modules: Collection[str]) -> list[str]:
+    """What the kernel cannot do of what the network asks, as sentences.
+
+    config: the kernel's configuration, CONFIG_X → y or m
+    modules: those of the project's own kernel modules that can be loaded into it
+    """
+    found: dict[str, None] = {}
+    for link in network.links:
+        for name, direction in ((f"{link.a}>{link.b}", link.forward), (f"{link.b}>{link.a}", link.backward)):
+            for option, why in _options(direction):
+                if config.get(option) not in ("y", "m"):
+                    found[f"{name}: {why} needs a kernel with {option}"] = None
+            for module in own_modules([direction]):
+                if module not in modules:
+                    what = own_work(module, direction)
+                    found[f"{name}: {what} needs the module {module}, which this host's kernel does not have"] = None
+            found.update(dict.fromkeys(f"{name}: {why}" for why in _red_limits(direction)))
+    return list(found)
+
+
+def _options(direction: Direction) -> Iterator[tuple[str, str]]:
+    if direction.has_wire:
+        for option in WIRE_OPTIONS:
+            yield option, "an emulated link"
+    if netem_words(direction):
+        yield "CONFIG_NET_SCH_NETEM", "delay or loss"
+    if direction.rate_bps is not None and not paced_by_own(direction):
+        yield "CONFIG_NET_SCH_TBF", "a rate"
+    if direction.queue.kind in QUEUE_OPTIONS:
+        yield QUEUE_OPTIONS[direction.queue.kind], f"queue {direction.queue.kind}"
+
+
+def _red_limits(direction: Direction) -> Iterator[str]:
+    """The kernel's RED averages in fixed point: threshold × weight must fit into 32 bits (red_check_params)."""
+    queue = direction.queue
+    if queue.kind != "red":
+        return
+    assert queue.max_bytes is not None
+    log = weight_log(queue)
+    if queue.max_bytes.bit_length() + log >= RED_BITS:
+        largest = (1 << (RED_BITS - 1 - log)) - 1
+        yield (
+            f"the kernel's RED cannot average up to max={queue.max_bytes} bytes with a weight of 2^-{log}; "
+            f"at most {largest} bytes, or a larger weight, or smaller packets; red_packets has no such bound"
+        )
+
+
+def virtual_config() -> dict[str, str]:
+    """The configuration that the virtual host's kernel is built with."""
+    return _parse((ROOT / "kernels/configs/um.config").read_text())
+
+
+def project_modules() -> list[str]:
+    """The project's own modules, all of which the kernel build makes."""
+    return [path.stem for path in sorted((ROOT / "kernels/modules").glob("warp_*.c"))]
+
+
+def _parse(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.MULTILINE))

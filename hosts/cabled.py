@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Execute a plan on machines that are its nodes: all agents step by step together, then one folder of raw files.
+
+The machines may be virtual or a lab's: what is needed of each is a way to reach it (hosts.remote) and the interfaces
+that its cables are plugged into (hosts.cabling).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from base.errors import WarpbedError
+from hosts.base import failure
+from hosts.merge import MergeError, Part, merge
+from hosts.remote import OUT, Remote, RemoteError, agent_files
+from hosts.station import Clock, Station, StationError
+from hosts.watch import SILENCE_S
+from plan.model import Cabling, Plan
+
+POLL_S = 0.05
+START_IN_S = 1.5
+"""Between the word to start and the start: longer than the word takes to reach every machine."""
+
+
+class CancelledError(WarpbedError):
+    """The controller was told to stop."""
+
+
+def run(
+    plan: Plan,
+    cablings: Mapping[str, Cabling],
+    remotes: Mapping[str, Remote],
+    modules: Sequence[Path],
+    folder: Path,
+    progress: Callable[[float], None],
+    cancelled: Callable[[], bool],
+) -> tuple[dict[str, str] | None, dict[str, Any]]:
+    """Execute the plan and leave raw files and guest.json in `folder`; returns why there is no result (or None), and the
+    facts.
+
+    remotes: the machine of each node
+    """
+    stations = [Station(node, remotes[node], folder / f"{node}.log") for node in cablings]
+    for station in stations:
+        (folder / f"machine-{station.node}").mkdir()
+    error: dict[str, str] | None = None
+    clocks: dict[str, tuple[Clock, Clock]] = {}
+    try:
+        _send(plan, cablings, stations, modules)
+        try:
+            clocks = _together(plan, stations, progress, cancelled)
+        except StationError as failed:
+            words = "\n".join(next((s.errors for s in stations if s.node == failed.node), [])[-8:])
+            error = failure("machine", failed.node, words or str(failed))
+        finally:
+            for station in stations:
+                station.stop()
+        _fetch(stations, folder)
+    except CancelledError:
+        return failure("run", "machines", "interrupted"), {}
+    except RemoteError as failed:
+        return error or failure("machine", "ssh", str(failed)), {}
+    facts, wrong = _joined(plan, stations, clocks, folder)
+    return wrong or error, facts
+
+
+def _send(plan: Plan, cablings: Mapping[str, Cabling], stations: Sequence[Station], modules: Sequence[Path]) -> None:
+    common = {**agent_files(modules), f"{OUT}/plan.json": plan.to_json().encode()}
+
+    def send(station: Station) -> None:
+        station.remote.put({**common, f"{OUT}/cabling.json": cablings[station.node].to_json().encode()})
+
+    with ThreadPoolExecutor(len(stations)) as pool:
+        list(pool.map(send, stations))
+
+
+def _together(
+    plan: Plan, stations: Sequence[Station], progress: Callable[[float], None], cancelled: Callable[[], bool]
+) -> dict[str, tuple[Clock, Clock]]:
+    """Take all agents through their gates; returns each machine's clock before and after the run."""
+
+    def meet(gate: str, silence_s: float = SILENCE_S) -> None:
+        until = time.monotonic() + silence_s
+        while len([station for station in stations if station.has_reached(gate)]) < len(stations):
+            if cancelled():
+                raise CancelledError
+            if time.monotonic() > until:
+                late = next(station for station in stations if not station.has_reached(gate))
+                raise StationError(late.node, f"its agent did not come to {gate!r} within {silence_s:.0f} s")
+            progress(min(station.virtual_s for station in stations))
+            time.sleep(POLL_S)
+
+    def go(gate: str) -> None:
+        for station in stations:
+            station.say("go", gate)
+
+    for station in stations:
+        station.start()
+    meet("built")
+    go("built")
+    meet("probed")
+    go("probed")
+    meet("start")
+    before = {station.node: station.clock() for station in stations}
+    start_ns = time.time_ns() + int(START_IN_S * 1e9)
+    for station in stations:
+        station.say("start", str(start_ns + before[station.node].offset_ns))
+    meet("ended", plan.duration_s + plan.grace_s + SILENCE_S)
+    after = {station.node: station.clock() for station in stations}
+    go("ended")
+    meet("done")
+    return {node: (before[node], after[node]) for node in before}
+
+
+def _fetch(stations: Sequence[Station], folder: Path) -> None:
+    def fetch(station: Station) -> None:
+        station.remote.get(OUT, folder / f"machine-{station.node}")
+
+    with ThreadPoolExecutor(len(stations)) as pool:
+        list(pool.map(fetch, stations))
+
+
+def _joined(
+    plan: Plan, stations: Sequence[Station], clocks: Mapping[str, tuple[Clock, Clock]], folder: Path
+) -> tuple[dict[str, Any], dict[str, str] | None]:
+    """One host's facts out of all machines', and the first error that an agent wrote down itself."""
+    parts = [
+        Part(s.node, folder / f"machine-{s.node}", clocks[s.node][0].offset_ns if s.node in clocks else 0)
+        for s in stations
+    ]
+    for part in parts:
+        try:
+            own = json.loads((part.folder / "guest.json").read_text()).get("error")
+        except (OSError, ValueError):
+            continue
+        if own:
+            return {}, failure(own["stage"], f"{part.node}: {own['subject']}", own["detail"])
+    if not clocks:
+        return {}, None
+    try:
+        facts = merge(parts, folder)
+    except (MergeError, OSError, KeyError, ValueError) as error:
+        return {}, failure("merge", "machines", f"{type(error).__name__}: {error}")
+    facts["clocks"] = {
+        node: {
+            "offset_ns": before.offset_ns,  # by which this machine's times are shifted
+            "drift_ns": after.offset_ns - before.offset_ns,
+            "uncertainty_ns": max(before.uncertainty_ns, after.uncertainty_ns),
+        }
+        for node, (before, after) in clocks.items()
+    }
+    # What that leaves of offset and drift, packets tell where they are captured: at the flows' ends. The first machine's
+    # clock counts as the run's.
+    ends = {node for flow in plan.flows for node in (flow.source, flow.destination)}
+    facts["node_clocks"] = {station.node: station.node for station in stations[1:] if station.node in ends}
+    (folder / "guest.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
+    for part in parts:
+        shutil.rmtree(part.folder)
+    return facts, None

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Execute plans on lab machines, a node each. The machines are prepared by the play (roles lab_*), and stay as they were."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hosts import cabled, cabling
+from hosts.base import Outcome, failure
+from hosts.lab.machines import Machine, remote
+from hosts.realtime import in_real_time
+from hosts.remote import OUT, RemoteError
+from hosts.watch import keep_facts
+from network.model import address_plan
+from plan.model import Plan
+
+
+@dataclass(frozen=True)
+class LabHost:
+    """The machines of an inventory, one run at a time. machines: by node."""
+
+    machines: dict[str, Machine]
+    kind: str = "lab"
+    one_at_a_time: bool = True
+
+    @property
+    def key(self) -> str:
+        """The machines' kernels and the modules' versions: what the play has proven of them."""
+        told = {node: [m.release, m.version, sorted(m.modules.items())] for node, m in self.machines.items()}
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:20]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {
+            "key": self.key,
+            "machines": {
+                node: {"host": m.host, "kernel_release": m.release, "version": m.version, "modules": m.modules}
+                for node, m in self.machines.items()
+            },
+        }
+
+    def problems(self, plan: Plan) -> list[str]:
+        found = cabling.problems(plan.network)
+        for name, own in address_plan(plan.network).items():
+            if name not in self.machines:
+                found.append(f"no machine of the inventory is node {name} (lab_node: {name})")
+                continue
+            for peer in sorted({i.peer for i in own.interfaces} - set(self.machines[name].nics)):
+                found.append(f"the machine of {name} names no interface towards {peer} (lab_nics: {{{peer}: …}})")
+        for name in {*(flow.cca for flow in plan.flows)} - {"reno"}:
+            for node in {flow.source for flow in plan.flows if flow.cca == name} & set(self.machines):
+                if name not in self.machines[node].modules:
+                    found.append(
+                        f"the kernel of {node} ({self.machines[node].release}) has no {name}; "
+                        f"install the modules: lab_kernel_mode: dkms in the inventory (docs/lab.md)"
+                    )
+        return found
+
+    def execute(
+        self,
+        plan: Plan,
+        folder: Path,
+        cpu: int,
+        seed: int,
+        progress: Callable[[float], None],
+        cancelled: Callable[[], bool],
+    ) -> Outcome:
+        # the kernels have their modules already (role lab_kernel)
+        plan = in_real_time(plan, [])
+        (folder / "plan.json").write_text(plan.to_json())
+        begun = time.monotonic()
+        facts: dict[str, Any] = {}
+        nodes = address_plan(plan.network)
+        nics = {i.name: self.machines[i.node].nics[i.peer] for own in nodes.values() for i in own.interfaces}
+        remotes = {node: remote(machine) for node, machine in self.machines.items() if node in nodes}
+        try:
+            for machine in remotes.values():
+                machine.run("rm", "-rf", OUT)
+            error, facts = cabled.run(plan, cabling.cabling(plan, nics), remotes, [], folder, progress, cancelled)
+        except RemoteError as failed:
+            error = failure("machines", "ssh", str(failed))
+        _logs(list(nodes), folder)
+        if facts:
+            keep_facts(folder, facts, kind=self.kind, machines=self.facts["machines"])
+        return Outcome(error, facts, time.monotonic() - begun, plan.duration_s if facts else 0.0)
+
+
+def _logs(nodes: list[str], folder: Path) -> None:
+    """What all agents printed, in one file, each line with its node's name."""
+    with open(folder / "console.log", "a") as out:
+        for node in nodes:
+            file = folder / f"{node}.log"
+            if file.exists():
+                out.writelines(f"{node}: {line}\n" for line in file.read_text(errors="replace").splitlines())
+                file.unlink()

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What both forms of virtual machines have in common: the builds that they boot, and what a run records of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hosts.vm import qemu
+from hosts.vm.builds import Builds
+from hosts.watch import keep_facts
+
+
+@dataclass(frozen=True)
+class MachineHost:
+    """A host whose machines boot `builds`, one run at a time."""
+
+    builds: Builds
+    kind: str = "vm"
+    one_at_a_time: bool = True
+
+    @property
+    def key(self) -> str:
+        return self.builds.key
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {**self.builds.kernel_facts, "image": self.builds.image_facts, "qemu": qemu.version()}
+
+    def keep(self, folder: Path, facts: dict[str, Any], accelerator: qemu.Accelerator, cpus: int) -> None:
+        """Write down with the run's facts what executed it."""
+        keep_facts(folder, facts, kind=self.kind, accelerator=accelerator.name, reason=accelerator.reason, cpus=cpus)

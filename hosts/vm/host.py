@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Execute plans in one virtual machine that runs the whole Mininet network in real time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hosts.base import Outcome, failure
+from hosts.realtime import in_real_time, modules_of
+from hosts.remote import OUT, RemoteError, agent_command, agent_files
+from hosts.virtual.console import Console
+from hosts.virtual.launch import memory_bytes
+from hosts.vm import qemu
+from hosts.vm.base import MachineHost
+from hosts.vm.machine import BootError, Machine, Spec, started
+from hosts.watch import error_of, facts_of, follow
+from plan.model import Plan
+
+MACHINE_MEMORY_MIB = 256
+"""What the machine's own system and its temporary files take, besides the plan's packets."""
+CAPTURED_BYTES_PER_BIT = 0.03
+"""Captures and samples lie in the machine's memory: about 110 bytes at both ends for each packet of 1500 bytes."""
+
+
+@dataclass(frozen=True)
+class VmHost(MachineHost):
+    """A machine per run, one run at a time."""
+
+    def problems(self, plan: Plan) -> list[str]:
+        return []
+
+    def execute(
+        self,
+        plan: Plan,
+        folder: Path,
+        cpu: int,
+        seed: int,
+        progress: Callable[[float], None],
+        cancelled: Callable[[], bool],
+    ) -> Outcome:
+        plan = in_real_time(plan, modules_of(plan))
+        (folder / "plan.json").write_text(plan.to_json())
+        begun = time.monotonic()
+        accelerator = qemu.accelerator(self.builds.kernel / "linux")
+        cpus = min(2, len(os.sched_getaffinity(0))) if accelerator.name == "kvm" else 1
+        spec = Spec(
+            "machine",
+            self.builds.kernel / "linux",
+            self.builds.image / "root.ext2",
+            MACHINE_MEMORY_MIB + ((memory_bytes(plan) + captured_bytes(plan)) >> 20),
+            cpus,
+            accelerator.name,
+        )
+        console = Console()
+        with started([spec], folder) as (machine,):
+            try:
+                machine.wait_booted(cancelled)
+                error = self._run(machine, plan, folder, console, progress, cancelled)
+            except BootError as failed:
+                error = failure("boot", "vm", str(failed))
+            except RemoteError as failed:
+                words = str(failed) if machine.is_alive else f"{failed}; the machine has gone: {machine.words()}"
+                error = failure("vm", "ssh", words)
+        (folder / "machine.console").rename(folder / "console.log")
+        for line in (folder / "console.log").read_text(errors="replace").splitlines():
+            console.line(line)
+        facts = facts_of(folder)
+        if facts:
+            self.keep(folder, facts, accelerator, cpus)
+        if console.disaster:
+            error = failure("kernel", "vm", "\n".join(console.disaster))
+        elif error is None and (wrong := self.builds.problems(facts.get("environment", {}))):
+            error = failure("kernel", "vm", "; ".join(wrong))
+        return Outcome(error, facts, time.monotonic() - begun, console.virtual_s)
+
+    def _run(
+        self,
+        machine: Machine,
+        plan: Plan,
+        folder: Path,
+        console: Console,
+        progress: Callable[[float], None],
+        cancelled: Callable[[], bool],
+    ) -> dict[str, str] | None:
+        """Execute the plan in a machine that is up and fetch what it leaves; returns why there is no result."""
+        remote = machine.remote
+        modules = [self.builds.module(Path(module.path).stem) for module in plan.modules]
+        remote.put({**agent_files(modules), f"{OUT}/plan.json": folder / "plan.json"})
+        with open(folder / "agent.log", "wb") as log:
+            process = remote.start(*agent_command(OUT))
+            try:
+                stopped = follow(process, console, log, progress, cancelled)
+            finally:
+                assert process.stdin is not None
+                process.stdin.close()
+                process.kill()
+                code = process.wait()
+        if cancelled():
+            return stopped
+        remote.get(OUT, folder)
+        return stopped or error_of(console, facts_of(folder), code, folder / "agent.log")
+
+
+def captured_bytes(plan: Plan) -> int:
+    """Room for captures and samples of all flows at the network's highest rate."""
+    rates = [d.rate_bps for link in plan.network.links for d in (link.forward, link.backward) if d.rate_bps]
+    return int(CAPTURED_BYTES_PER_BIT * min(rates, default=10**9) * plan.duration_s) if plan.captures else 0

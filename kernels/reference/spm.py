@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SPM, slow start with packet pair measurements: Yu 2009, section 4.5; choices as in kernels/modules/tcp_spm.c."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from kernels.reference.base import Ack, Reno
+from kernels.reference.inverted import Answer, Pair, Pairs
+
+INPUT_GAPS = (1.0, 1.5, 2.0, 4.0)
+"""Of the pairs in turn, in units of y0."""
+LEAST_SAMPLES = 12
+
+
+def gamma(samples: Sequence[tuple[float, float]], beta: float = 1.05) -> float | None:
+    """The gap at which the path's spare capacity would be used, from (input gap, output gap) of pairs.
+
+    None where the slope is not below one: the path has nothing to spare.
+    """
+    outputs: dict[float, list[float]] = {}
+    for x, y in samples:
+        outputs.setdefault(x, []).append(y)
+    tested = sorted(outputs)
+    gamma_0 = next((x for x in tested if math.fsum(outputs[x]) / len(outputs[x]) <= beta * x), tested[-1])
+    if gamma_0 == tested[0]:
+        return gamma_0
+    points = [(x, y) for x, y in samples if x <= gamma_0]
+    mean_x = math.fsum(x for x, _ in points) / len(points)
+    mean_y = math.fsum(y for _, y in points) / len(points)
+    a = math.fsum((x - mean_x) * (y - mean_y) for x, y in points) / math.fsum((x - mean_x) ** 2 for x, _ in points)
+    if a >= 1:
+        return None
+    crossing = (mean_y - a * mean_x) / (1 - a)
+    return min(gamma_0, crossing) if crossing > 0 else gamma_0
+
+
+class Spm(Reno):
+    grows_on_duplicates = True
+
+    def __init__(
+        self, cwnd: float = 2.0, now_s: float = 0.0, *, ssthresh: float = 32.0, end_cwnd: float = 32.0
+    ) -> None:
+        super().__init__(cwnd, now_s)
+        self.ssthresh, self.end_cwnd = ssthresh, end_cwnd
+        self.pairs = Pairs()
+        self.rtt_min = math.inf
+        self.y0: float | None = None
+        self.turn = 0
+        self.samples: list[tuple[float, float]] = []  # in units of y0
+        self.measuring = self.sending = True
+        self.grown = False
+
+    def on_pair(self, seq: int, gap_s: float) -> None:
+        assert self.sending
+        if self.y0 is None:
+            assert gap_s == 0
+            assert not self.pairs.under_way
+        else:
+            assert abs(gap_s - self.y0 * INPUT_GAPS[self.turn]) < 1.1e-6
+            self.turn = (self.turn + 1) % len(INPUT_GAPS)
+        self.pairs.sent(seq, gap_s)
+
+    def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
+        if rtt_s is not None:
+            self.rtt_min = min(self.rtt_min, rtt_s)
+
+    def on_acknowledged(self, una: int, acked: int, now_s: float, *, limited: bool) -> None:
+        self.grown = False
+        if not self.measuring:
+            return
+        answer, pair = self.pairs.acknowledged(una, acked, now_s)
+        if answer is Answer.FIRST and self.slow_start and limited:
+            self.grow_slow_start(1)
+            self.grown = True
+        elif answer is Answer.SECOND and pair is not None:
+            self._measure(pair, now_s)
+        elif answer is Answer.DUPLICATE:
+            self.measuring = self.sending = False
+            return
+        self.sending = self.sending and self.window < self.end_cwnd
+        if not self.sending and not self.pairs.under_way:
+            self.measuring = False
+            self._estimate()
+
+    def _measure(self, pair: Pair, now_s: float) -> None:
+        if pair.answered_s is None or now_s <= pair.answered_s:
+            return
+        if self.y0 is None:
+            self.y0 = now_s - pair.answered_s
+        else:
+            nominal = min(INPUT_GAPS, key=lambda x: abs(x * self.y0 - pair.gap_s) if self.y0 else 0)
+            self.samples.append((nominal, min(16.0, (now_s - pair.answered_s) / self.y0)))
+
+    def _estimate(self) -> None:
+        if len(self.samples) < LEAST_SAMPLES or self.y0 is None:
+            return
+        gap = gamma(self.samples)
+        if gap is not None:
+            self.ssthresh = float(max(2, math.floor(self.rtt_min / (gap * self.y0))))
+
+    def on_ack(self, ack: Ack) -> None:
+        if self.grown or not ack.limited:
+            return
+        if self.slow_start:  # limited byte counting
+            left = self.grow_slow_start(min(ack.acked, 2))
+            if left:
+                self.grow_avoidance(left)
+        else:
+            self.grow_avoidance(ack.acked)
+
+    def on_loss(self, now_s: float) -> None:
+        super().on_loss(now_s)
+        self.measuring = self.sending = False

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Short words on what a link does besides rate, delay, buffer and loss, for pictures and tables."""
+
+from __future__ import annotations
+
+from base.quantities import format_rate, format_time
+from network.impairments import FourState, GilbertElliott, RateTrace
+from network.model import Direction, Link
+
+
+def notes(link: Link) -> list[str]:
+    """What is special about a link; what its other direction does differently comes last."""
+    found = _specials(link.forward)
+    if link.backward != link.forward:
+        found.append(f"back {_plain(link.backward)}")
+    return found
+
+
+def _plain(direction: Direction) -> str:
+    parts = [format_rate(direction.rate_bps) if direction.rate_bps else "any rate"]
+    if direction.delay_ns:
+        parts.append(format_time(direction.delay_ns))
+    if loss := direction.mean_loss(1514):
+        parts.append(f"loss {loss * 100:.3g} %")
+    return " ".join([*parts, *_specials(direction)])
+
+
+def _specials(direction: Direction) -> list[str]:
+    found = []
+    if isinstance(direction.varying_rate, RateTrace):
+        found.append(f"trace {direction.varying_rate.name}")
+    elif direction.varying_rate is not None:
+        found.append("changing rate")
+    if direction.varying_delay is not None:
+        found.append("changing delay")
+    if direction.jitter is not None:
+        found.append(f"jitter {format_time(direction.jitter.spread_ns)}")
+    if direction.varying_loss is not None:
+        found.append("changing loss")
+    if isinstance(direction.burst_loss, GilbertElliott):
+        found.append("Gilbert–Elliott")
+    elif isinstance(direction.burst_loss, FourState):
+        found.append("4-state Markov")
+    if direction.bit_errors:
+        found.append(f"BER {direction.bit_errors:.2g}")
+    if direction.queue.kind != "droptail":
+        found.append(direction.queue.kind.upper().replace("_", "-") + (" ECN" if direction.queue.ecn else ""))
+    for name in ("reorder", "duplicate", "corrupt"):
+        if share := getattr(direction, name):
+            found.append(f"{name} {share * 100:.3g} %")
+    return found

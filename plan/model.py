@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the controlling host tells the agent: one run, resolved to numbers.
+
+The same classes write the plan (as JSON) and read it back, so the two sides cannot disagree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from network.model import Bottleneck, Link, Network, Node, direction_from
+
+PLAN_FORMAT = 1
+FIRST_PORT = 5201
+"""Server port of the first flow; flow k uses FIRST_PORT + k."""
+
+PROBE_BYTES = 98
+"""Length of the idle probe's frames: an ICMP echo with 56 bytes of data, as ping sends."""
+
+
+@dataclass(frozen=True)
+class FlowPlan:
+    """TCP connections of one program between two nodes. Either `duration_s` or `size_bytes` is set.
+
+    app: "iperf3" or "file" for a flow, else the kind of traffic that they belong to
+    recorded: whether their packets are captured and become records
+    pacing_bps: the socket's largest rate, kept by the kernel
+    """
+
+    name: str
+    app: str
+    cca: str
+    source: str
+    destination: str
+    port: int
+    start_s: float
+    duration_s: float | None = None
+    size_bytes: int | None = None
+    parallel: int = 1
+    recorded: bool = True
+    pacing_bps: int | None = None
+
+
+@dataclass(frozen=True)
+class TrafficPlan:
+    """What one process of a kind of traffic does on one node.
+
+    side: "client" for the one that begins (it sends datagrams, opens connections), "server" for the one that answers
+    settings: the kind's own numbers (testbed.compile_traffic writes them, agent/traffic/ reads them)
+    """
+
+    name: str
+    kind: str
+    side: str
+    node: str
+    port: int
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """Per host: sysctls, whether its receivers acknowledge every packet, the MSS it advertises (bytes), and whether TCP may
+    hand several packets on at once (`linux`: up to 1 ms of its pacing rate; `none`: one), and with how many packets its
+    connections begin (None: the kernel's ten)."""
+
+    sysctls: dict[str, str] = field(default_factory=dict)
+    ack: str = "delayed"
+    mss: int | None = None
+    bursts: str = "linux"
+    initial_window: int | None = None
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A tcpdump on a node's interface towards a peer; `snap_bytes` 0 keeps whole packets, `packets_at_most` 0 all of them."""
+
+    node: str
+    peer: str
+    snap_bytes: int = 96
+    packets_at_most: int = 0
+
+
+BATCH_MODULE = "warp_rxbatch"
+"""The kernel module that batches receivers: for virtual time only."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A kernel module to load before anything else, with its parameters."""
+
+    path: str
+    params: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cabling:
+    """What one machine of a cabled network is told (hosts.cabling).
+
+    nics: interface of the plan → name or MAC address of the machine's own; numbers: interface → number of its link
+    wires: numbers of the links whose delay and loss happen at this machine
+    """
+
+    node: str
+    nics: dict[str, str]
+    numbers: dict[str, int]
+    wires: tuple[int, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True)
+
+
+def cabling_from_json(text: str) -> Cabling:
+    data = json.loads(text)
+    return Cabling(data["node"], data["nics"], data["numbers"], tuple(data["wires"]))
+
+
+@dataclass(frozen=True)
+class Plan:
+    network: Network
+    flows: tuple[FlowPlan, ...]
+    duration_s: float
+    grace_s: float
+    start_grid_s: int
+    hosts: dict[str, HostSettings]
+    captures: tuple[Capture, ...] = ()
+    traffic: tuple[TrafficPlan, ...] = ()
+    calibration: str = "run"
+    tcp_probe: bool = True
+    sockets_interval_s: float | None = None
+    queues_interval_s: float | None = None
+    modules: tuple[Module, ...] = ()
+    cca_params: dict[str, dict[str, str]] = field(default_factory=dict)
+    realtime: bool = False
+    ends_with_flows: bool = False
+    """Whether the run ends as soon as every flow has; all of them then have a size."""
+
+    def to_json(self) -> str:
+        return json.dumps({"format": PLAN_FORMAT, **dataclasses.asdict(self)}, indent=1, sort_keys=True)
+
+
+def from_json(text: str) -> Plan:
+    """The plan that `Plan.to_json` wrote, also an older one: what it does not have is as the classes' defaults say.
+
+    Raises ValueError for a plan of another format version.
+    """
+    data = json.loads(text)
+    if data.pop("format", None) != PLAN_FORMAT:
+        raise ValueError(f"the plan's format is not {PLAN_FORMAT}: agent and controller are of different versions")
+    return Plan(
+        network=_network(data.pop("network")),
+        flows=tuple(FlowPlan(**flow) for flow in data.pop("flows")),
+        hosts={name: HostSettings(**settings) for name, settings in data.pop("hosts").items()},
+        traffic=tuple(TrafficPlan(**traffic) for traffic in data.pop("traffic", ())),
+        captures=tuple(Capture(**capture) for capture in data.pop("captures")),
+        modules=tuple(Module(**module) for module in data.pop("modules")),
+        **data,
+    )
+
+
+def _network(data: Mapping[str, Any]) -> Network:
+    links = tuple(
+        Link(
+            link["a"],
+            link["b"],
+            direction_from(link["forward"]),
+            direction_from(link["backward"]),
+            link.get("area", ""),
+        )
+        for link in data["links"]
+    )
+    bottleneck = None if data["bottleneck"] is None else Bottleneck(**data["bottleneck"])
+    return Network(tuple(Node(**node) for node in data["nodes"]), links, bottleneck)

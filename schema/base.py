@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all parts of the schema of experiment files are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from base import quantities
+from schema.names import algorithms, nearest
+
+
+def checked(parse: Callable[[str], object]) -> AfterValidator:
+    """A text that stays as it is once `parse` has taken it."""
+
+    def check(text: str) -> str:
+        parse(text)
+        return text
+
+    return AfterValidator(check)
+
+
+Scalar = str | int | float | bool
+Time = Annotated[str, checked(quantities.delay_ns)]
+Size = Annotated[str, checked(quantities.size_bytes)]
+Rate = Annotated[str, checked(quantities.rate_bps)]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
+NodeName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,8}$")]
+# a `/` stands for a dot within a part (net.ipv4.conf.eth0/100.forwarding), so it must not make `..` of a part
+SysctlName = Annotated[str, Field(pattern=r"^net(\.[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)+$")]
+SysctlValue = Annotated[str | int, Field(union_mode="left_to_right")]
+ParamName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+
+
+class Model(BaseModel):
+    """A part of the file: unknown keys are refused, values are not converted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Cca(Model):
+    """A congestion control algorithm with parameters (its kernel module's)."""
+
+    name: str
+    params: dict[ParamName, Scalar] = {}
+
+    @model_validator(mode="after")
+    def _known(self) -> Cca:
+        if self.name not in algorithms():
+            raise ValueError(f"there is no algorithm {self.name!r}; {nearest(self.name, algorithms())}")
+        return self
+
+
+def with_short_cca(data: Any) -> Any:
+    """`cca: reno` is short for `cca: {name: reno}`."""
+    short = isinstance(data, dict) and isinstance(data.get("cca"), str)
+    return {**data, "cca": {"name": data["cca"]}} if short else data

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read an experiment file; every problem is told with file and line before anything starts."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from base.errors import Problem, SpecError, UsageError
+from schema.model import Experiment
+from schema.names import nearest
+
+MAX_FILE_BYTES = 1 << 20
+MAX_NODES = 100_000
+MAX_DEPTH = 30
+
+Loc = tuple[int | str, ...]
+T = TypeVar("T", bound=BaseModel)
+
+
+class Document:
+    """A YAML file as plain data, with the line of every value."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        yaml = YAML(typ="rt", pure=True)
+        yaml.allow_duplicate_keys = False
+        try:
+            self._tree = yaml.load(text)
+        except MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            line = mark.line + 1 if mark else 1
+            raise SpecError([Problem(file, line, "", f"not YAML: {error.problem or error.context}")]) from error
+        except (YAMLError, ValueError) as error:
+            raise SpecError([Problem(file, 1, "", f"not YAML: {error}")]) from error
+        self._count = 0
+        self._moved: dict[Loc, int] = {}
+        self.data = self._plain(self._tree, 0)
+
+    def _plain(self, node: Any, depth: int) -> Any:
+        self._count += 1
+        if self._count > MAX_NODES or depth > MAX_DEPTH:
+            raise SpecError([Problem(self.file, 1, "", f"more than {MAX_NODES} values or {MAX_DEPTH} levels")])
+        if isinstance(node, Mapping):
+            return {str(key): self._plain(value, depth + 1) for key, value in node.items()}
+        if isinstance(node, list):
+            return [self._plain(value, depth + 1) for value in node]
+        if isinstance(node, bool) or node is None:
+            return node
+        for kind in (int, float, str):
+            if isinstance(node, kind):
+                return kind(node)
+        return str(node)
+
+    def with_lines(self, moved: Mapping[Loc, int]) -> Document:
+        """The same file, where the values at some places come from other lines (those of a sweep)."""
+        other = copy.copy(self)
+        other._moved = {**self._moved, **moved}
+        return other
+
+    def line(self, loc: Loc) -> int:
+        """Line of the value at loc, or of the nearest thing around it that the file has."""
+        for length in range(len(loc), 0, -1):
+            if loc[:length] in self._moved:
+                return self._moved[loc[:length]]
+        node: Any = self._tree
+        line = 1
+        for part in loc:
+            try:
+                if isinstance(node, CommentedMap) and part in node:
+                    line = node.lc.key(part)[0] + 1
+                elif isinstance(node, CommentedSeq) and isinstance(part, int):
+                    line = node.lc.item(part)[0] + 1
+                else:
+                    continue
+                node = node[part]
+            except (KeyError, IndexError, AttributeError, TypeError):
+                break
+        return line
+
+
+def load(path: Path) -> tuple[Experiment, Document]:
+    """The experiment of a file.
+
+    Raises SpecError with all problems, UsageError where there is no such file.
+    """
+    document = read(path)
+    assert isinstance(document.data, dict)
+    return validate(document.data, document), document
+
+
+def read(path: Path) -> Document:
+    """A file of Warpbed's own as plain data: a mapping, not yet validated. Raises as `load` does."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; ./warpbed list experiments shows those that come along") from error
+    if len(raw) > MAX_FILE_BYTES:
+        raise SpecError(
+            [Problem(str(path), 1, "", f"{len(raw)} bytes; an experiment file has at most {MAX_FILE_BYTES}")]
+        )
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise SpecError([Problem(str(path), line, "", f"not UTF-8 at byte {error.start}")]) from error
+    document = Document(str(path), text)
+    if not isinstance(document.data, dict):
+        raise SpecError([Problem(str(path), 1, "", "such a file is a mapping that starts with `warpbed: 1`")])
+    return document
+
+
+def validate(data: Mapping[str, Any], document: Document) -> Experiment:
+    """Validate plain data that came from a document."""
+    return validate_as(Experiment, data, document)
+
+
+def validate_as(model: type[T], data: Mapping[str, Any], document: Document) -> T:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise SpecError(list(_problems(error, data, document, model))) from error
+
+
+def _problems(
+    error: ValidationError, data: Mapping[str, Any], document: Document, model: type[BaseModel]
+) -> Iterator[Problem]:
+    seen = set()
+    for item in error.errors():
+        loc = _existing(item["loc"], data, item["type"])
+        problem = Problem(document.file, document.line(loc), ".".join(map(str, loc)), _message(item, loc, model))
+        if problem not in seen:
+            seen.add(problem)
+            yield problem
+
+
+def _existing(loc: Sequence[int | str], data: Any, kind: str) -> Loc:
+    """The part of pydantic's location that is in the file (it adds the names of union members)."""
+    found: list[int | str] = []
+    for index, part in enumerate(loc):
+        last = index == len(loc) - 1
+        if isinstance(data, Mapping) and (part in data or (last and kind == "missing")):
+            found.append(part)
+            data = data.get(part)
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            found.append(part)
+            data = data[part]
+    return tuple(found)
+
+
+def _message(item: Any, loc: Loc, model: type[BaseModel]) -> str:
+    kind, context = item["type"], item.get("ctx", {})
+    value = item.get("input")
+    seen = "" if isinstance(value, dict | list) else f"{value!r}: "
+    if kind == "extra_forbidden":
+        return _unknown_key(str(loc[-1]) if loc else "", item, model)
+    if kind == "missing":
+        return "is required and missing"
+    if kind == "value_error":
+        return str(context.get("error", item["msg"]))
+    if kind == "literal_error":
+        allowed = context.get("expected", "")
+        near = difflib.get_close_matches(str(value), allowed.replace("'", "").replace(" or ", ", ").split(", "), n=1)
+        return f"{seen}{'did you mean ' + near[0] + '? ' if near else ''}allowed: {allowed}"
+    if kind == "union_tag_not_found":
+        return f"`kind` is required; allowed: {', '.join(_kinds())}"
+    if kind == "union_tag_invalid":
+        return f"there is no kind {context.get('tag')!r}; {nearest(str(context.get('tag')), _kinds())}"
+    if kind == "string_pattern_mismatch":
+        return f"{seen}must match {context.get('pattern')}"
+    if kind == "string_type":
+        return f"{seen}a text is needed; a quantity has a unit, such as 48ms, 50mbit, 250p or 64KB"
+    message: str = item["msg"]
+    return f"{seen}{message[0].lower()}{message[1:]}"
+
+
+def _unknown_key(key: str, item: Any, model: type[BaseModel]) -> str:
+    allowed = _keys_at(item["loc"][:-1], model)
+    near = difflib.get_close_matches(key, allowed, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"there is no key {key!r} here; {hint}allowed: {', '.join(allowed)}"
+
+
+def _kinds() -> list[str]:
+    """The kinds of traffic: the only place of the schema where a key says which other keys there are."""
+    schema = Experiment.model_json_schema(by_alias=True)
+    return sorted(schema["properties"]["traffic"]["items"]["discriminator"]["mapping"])
+
+
+def _keys_at(loc: Sequence[int | str], model: type[BaseModel]) -> list[str]:
+    """Keys that the schema allows at a location, read from the exported JSON Schema."""
+    schema = model.model_json_schema(by_alias=True)
+    definitions, here = schema.get("$defs", {}), schema
+    for part in loc:
+        options = [here, *here.get("anyOf", [])]
+        options = [definitions[o["$ref"].rsplit("/", 1)[-1]] if "$ref" in o else o for o in options]
+        for option in options:
+            if part in option.get("discriminator", {}).get("mapping", {}):
+                here = {"$ref": option["discriminator"]["mapping"][part]}
+                break
+            if isinstance(part, int) and "items" in option:
+                here = option["items"]
+                break
+            if part in option.get("properties", {}):
+                here = option["properties"][part]
+                break
+            if isinstance(option.get("additionalProperties"), dict):
+                here = option["additionalProperties"]
+                break
+    options = [here, *here.get("anyOf", [])]
+    options = [definitions[o["$ref"].rsplit("/", 1)[-1]] if "$ref" in o else o for o in options]
+    return sorted({key for option in options for key in option.get("properties", {})})

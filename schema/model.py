@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema of experiment files, version 1. docs/experiment-files.md explains it with examples."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from base import quantities
+from schema.base import (
+    Cca,
+    Model,
+    Name,
+    NodeName,
+    ParamName,
+    Scalar,
+    Size,
+    SysctlName,
+    SysctlValue,
+    Time,
+    with_short_cca,
+)
+from schema.names import nearest
+from schema.published import Published
+from schema.repeats import MOST, Repeats
+from schema.traffic import Starts, Traffic
+
+FORMAT = 1
+
+HostKind = Literal["virtual", "local", "vm", "cabled", "lab"]
+
+
+class Topology(Model):
+    """A topology by name, with its parameters (texts with units), and what is different on single links.
+
+    links: `a-b` for both directions of a link, `a>b` for one; the words are those of docs/links.md
+    """
+
+    name: str
+    params: dict[str, str | int | list[dict[str, str]]] = {}
+    links: dict[Annotated[str, Field(pattern=r"^\w{1,9}[>-]\w{1,9}$")], dict[str, str]] = {}
+
+
+class HostRules(Model):
+    """What is set on a host before a run."""
+
+    sysctls: dict[SysctlName, SysctlValue] = {}
+    ack: Literal["delayed", "every"] | None = None
+    mss: Annotated[int, Field(ge=88, le=8960)] | None = None
+    bursts: Literal["linux", "none"] | None = None
+    initial_window: Annotated[int, Field(ge=1, le=1000)] | None = None
+
+
+class Hosts(HostRules):
+    """Rules for all hosts, and exceptions by name under `only`."""
+
+    only: dict[NodeName, HostRules] = {}
+
+
+class Flow(Model):
+    """One flow; ends at `stop`, after `size`, or with the experiment."""
+
+    name: Name | None = None
+    cca: Cca
+    source: NodeName = Field(alias="from")
+    destination: NodeName = Field(alias="to")
+    start: Time = "0s"
+    stop: Time | None = None
+    size: Size | None = None
+    app: Literal["iperf3", "file"] = "iperf3"
+    parallel: Annotated[int, Field(ge=1, le=128)] = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_cca(cls, data: Any) -> Any:
+        return with_short_cca(data)
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Flow:
+        if self.stop is not None and self.size is not None:
+            raise ValueError("a flow ends at `stop` or after `size`, not both; leave one out")
+        if self.app == "file" and (self.size is None or self.parallel != 1):
+            raise ValueError("app: file sends `size` over one connection; give a size and leave parallel out")
+        if self.stop is not None and quantities.delay_ns(self.stop) <= quantities.delay_ns(self.start):
+            raise ValueError(f"stop {self.stop} is not after start {self.start}")
+        return self
+
+
+class Captures(Model):
+    """Where packets are captured: `ends` (every flow's source and destination), or a list of `node>peer`."""
+
+    at: Literal["ends", "none"] | list[Annotated[str, Field(pattern=r"^\w{1,9}>\w{1,9}$")]] = "ends"
+    snap: Size | Literal["all"] = "96B"
+
+
+class Samplers(Model):
+    """What is sampled besides packets; `off` for none."""
+
+    tcp_probe: bool = True
+    sockets: Time | Literal["off"] = "100ms"
+    queues: Time | Literal["off"] = "10ms"
+
+
+class Virtual(Model):
+    """What only the virtual host knows.
+
+    batch_receivers: let the kernel read for the receiving applications and wake them once per batch; the packets are
+    the same, the run is several times faster (docs/virtual-time.md)
+    """
+
+    batch_receivers: bool = True
+
+
+class Sweep(Model):
+    """Variations of the experiment: every parameter names the places that it sets.
+
+    factorial: all combinations of the values; list: further combinations, one by one.
+    """
+
+    parameters: dict[ParamName, str | list[str]]
+    factorial: dict[ParamName, Annotated[list[Scalar], Field(min_length=1)]] = {}
+    combinations: Annotated[list[dict[ParamName, Scalar]], Field(alias="list")] = []
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Sweep:
+        for name in [*self.factorial, *(key for entry in self.combinations for key in entry)]:
+            if name not in self.parameters:
+                raise ValueError(f"{name!r} has values but no place; {nearest(name, self.parameters)}")
+        for entry in self.combinations:
+            missing = set(self.parameters) - set(entry)
+            if missing:
+                raise ValueError(f"an entry of list has no value for {', '.join(sorted(missing))}")
+        if not self.factorial and not self.combinations:
+            raise ValueError("a sweep needs factorial, list or both")
+        if self.factorial and set(self.factorial) != set(self.parameters):
+            missing = set(self.parameters) - set(self.factorial)
+            raise ValueError(f"factorial has no values for {', '.join(sorted(missing))}")
+        return self
+
+
+class Expectation(Model):
+    """A claim about a metric of all runs whose parameters match `where` (analysis.expectations holds it against them)."""
+
+    metric: str
+    where: dict[ParamName, Scalar] = {}
+    min: float | None = None
+    max: float | None = None
+    equals: Scalar | None = None
+    within: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    source: str | None = None
+    note: str | None = None
+
+
+class Experiment(Model):
+    """One experiment file."""
+
+    warpbed: Literal[1]
+    name: Name
+    title: str
+    question: str = ""
+    source: str = ""
+    host: HostKind = "virtual"
+    kernel: Literal["default", "6.1", "6.12", "7.2"] = "default"
+    duration: Time
+    warmup: Time = "0s"
+    topology: Topology
+    hosts: Hosts = Hosts()
+    flows: Annotated[list[Flow], Field(max_length=1000)] = []
+    traffic: Annotated[list[Traffic], Field(max_length=1000)] = []
+    starts: Annotated[list[Starts], Field(max_length=1000)] = []
+    captures: Captures = Captures()
+    samplers: Samplers = Samplers()
+    virtual: Virtual = Virtual()
+    sweep: Sweep | None = None
+    repeats: Annotated[int, Field(ge=1, le=MOST)] | Repeats = 1
+    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
+    metrics: list[str] = []
+    expectations: list[Expectation] = []
+    published: list[Published] = []
+
+    @model_validator(mode="after")
+    def _times(self) -> Experiment:
+        end = quantities.delay_ns(self.duration)
+        if end == 0:
+            raise ValueError("duration must be above 0s")
+        if quantities.delay_ns(self.warmup) >= end:
+            raise ValueError(f"warmup {self.warmup} is not before the end, {self.duration}")
+        for entry in [*self.flows, *self.traffic]:
+            for what, text in (("start", entry.start), ("stop", entry.stop)):
+                if text is not None and quantities.delay_ns(text) > end - (what == "start"):
+                    raise ValueError(f"{entry.name or entry.source}: {what} {text} is after the end, {self.duration}")
+        return self
+
+    @model_validator(mode="after")
+    def _seeds(self) -> Experiment:
+        if self.seeds is not None and self.repeats != 1 and len(self.seeds) != self.most_repeats:
+            raise ValueError(f"{self.most_repeats} repeats but {len(self.seeds)} seeds; leave one out")
+        if self.seeds is not None and len(set(self.seeds)) != len(self.seeds):
+            raise ValueError("seeds must differ: a run with the same seed gives the same packets")
+        return self
+
+    @property
+    def most_repeats(self) -> int:
+        """Runs per combination, at most."""
+        return self.repeats.most if isinstance(self.repeats, Repeats) else self.repeats
+
+    def all_seeds(self) -> list[int]:
+        """Seeds of the repeats: those given, else 1, 2, …"""
+        return list(self.seeds) if self.seeds is not None else list(range(1, self.most_repeats + 1))

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a paper reports of an experiment: values with their place in the paper, and what they claim."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from schema.base import Model, ParamName, Scalar
+
+
+class PublishedValue(Model):
+    """One number of the paper and the parameters that it belongs to; `value: null` where the paper's copy has lost it."""
+
+    where: dict[ParamName, Scalar] = {}
+    value: float | None
+
+
+class Published(Model):
+    """A table or figure of a paper for one metric.
+
+    source: the paper with the table, figure or page
+    unit: the metric's unit, written out so that a reader sees it; another one is refused
+    tolerance: how far a measured mean may lie from the published value: "5%" of it, or a number in the metric's unit
+    order: whether the means have to stand in the order of the published values
+    differs: why a disagreement is known and what the evidence is; it is shown, and does not make `compare` fail
+    not_comparable: why none of the values can be compared; they are shown beside what was measured
+    """
+
+    source: Annotated[str, Field(min_length=1)]
+    metric: str
+    unit: str | None = None
+    tolerance: str | float | None = None
+    order: bool = False
+    values: Annotated[list[PublishedValue], Field(min_length=1)]
+    differs: str = ""
+    not_comparable: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers(cls, data: Any) -> Any:
+        """Whole numbers of the file are values too."""
+        if not isinstance(data, dict):
+            return data
+        rows = data.get("values")
+        if isinstance(rows, list):
+            rows = [
+                {**row, "value": float(row["value"])} if isinstance(row, dict) and _whole(row.get("value")) else row
+                for row in rows
+            ]
+            data = {**data, "values": rows}
+        return {**data, "tolerance": float(data["tolerance"])} if _whole(data.get("tolerance")) else data
+
+    @model_validator(mode="after")
+    def _claims(self) -> Published:
+        claims = self.tolerance is not None or self.order
+        if self.not_comparable and (claims or self.differs):
+            raise ValueError("not_comparable goes with no tolerance, order or differs: nothing is compared")
+        if not self.not_comparable and not claims:
+            raise ValueError("published values need a tolerance, `order: true`, or not_comparable with the reason")
+        if self.order and sum(row.value is not None for row in self.values) < 2:
+            raise ValueError("an order needs two values or more")
+        self.allowed(1.0)
+        return self
+
+    def allowed(self, published: float) -> float | None:
+        """How far from `published` a mean may lie, in the metric's unit; None where no tolerance is claimed."""
+        if self.tolerance is None:
+            return None
+        if isinstance(self.tolerance, float):
+            allowed = self.tolerance
+        else:
+            text = self.tolerance.strip()
+            try:
+                allowed = abs(published) * float(text.removesuffix("%")) / 100 if text.endswith("%") else math.nan
+            except ValueError:
+                allowed = math.nan
+        if not (math.isfinite(allowed) and allowed >= 0):
+            raise ValueError(
+                f"tolerance {self.tolerance!r}: write a share such as 5%, or a number in the metric's unit"
+            )
+        return allowed
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

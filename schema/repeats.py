@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repeats that go on until a metric's mean is known as closely as the file asks, for each combination of the sweep."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from schema.base import Model
+
+MOST = 10_000
+
+
+class Precision(Model):
+    """How closely a mean is to be known.
+
+    metric: a metric that is a single number, or a part of one (`./warpbed list metrics`)
+    within: half the width of the mean's 95 % interval (Student's t) at most: "2%" of the mean, or a number in the metric's unit
+    """
+
+    metric: str
+    within: str | float
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers(cls, data: Any) -> Any:
+        """Whole numbers of the file are values too."""
+        if isinstance(data, dict) and isinstance(data.get("within"), int) and not isinstance(data["within"], bool):
+            return {**data, "within": float(data["within"])}
+        return data
+
+    @model_validator(mode="after")
+    def _readable(self) -> Precision:
+        self.allowed(1.0)
+        return self
+
+    def allowed(self, mean: float) -> float:
+        """Half the width that the interval of this mean may have, in the metric's unit."""
+        if isinstance(self.within, float):
+            allowed = self.within
+        else:
+            text = self.within.strip()
+            try:
+                allowed = abs(mean) * float(text.removesuffix("%")) / 100 if text.endswith("%") else math.nan
+            except ValueError:
+                allowed = math.nan
+        if not math.isfinite(allowed) or allowed < 0 or (allowed == 0 and mean != 0):
+            raise ValueError(
+                f"within {self.within!r}: write a share such as 2%, or a number in the metric's unit, above 0"
+            )
+        return allowed
+
+
+class Repeats(Model):
+    """Runs per combination: `least` of them, and more until every metric of `until` is known closely enough, or `most` are done."""
+
+    until: Annotated[list[Precision], Field(min_length=1, max_length=20)]
+    least: Annotated[int, Field(ge=2, le=MOST)] = 3
+    most: Annotated[int, Field(ge=2, le=MOST)] = 30
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_until(cls, data: Any) -> Any:
+        """`until: {metric: …}` is short for a list of one."""
+        short = isinstance(data, dict) and isinstance(data.get("until"), dict)
+        return {**data, "until": [data["until"]]} if short else data
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Repeats:
+        if self.least > self.most:
+            raise ValueError(f"least {self.least} is above most {self.most}")
+        return self

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `./warpbed store` does; each returns the command's exit code."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from store import files, folder, ingest, questions
+from store import migrate as migration
+from store.connect import connected, database_url
+from store.errors import StoreError, StoreUsageError
+
+
+def load(path: Path, database: str | None, out: TextIO) -> int:
+    """Store all runs below a path; one that cannot be read is told and does not keep the others out (exit code 1)."""
+    folders, failed, changed = folder.find(path), 0, 0
+    with connected("writer", database, autocommit=True) as connection:
+        migration.require(connection)
+        for run in folders:
+            try:
+                found = folder.read(run)
+            except StoreUsageError as error:
+                print(error, file=sys.stderr)
+                failed += 1
+                continue
+            outcome, rows = ingest.ingest(connection, found)
+            changed += outcome != "present"
+            print(f"{outcome}: {run}" + (f" ({rows} rows)" if rows else ""), file=out, flush=True)
+    if failed:
+        raise StoreError(f"{failed} of {len(folders)} run folders could not be read; the others are stored")
+    if not changed:
+        print(f"nothing to do: all {len(folders)} runs are in the store", file=out)
+    return 0
+
+
+def init(database: str | None, admin: str, passwords: Path) -> int:
+    """Roles, database and tables; the roles' passwords are those of the file, which is made where it is missing."""
+    url = database_url(database)
+    settings = conninfo_to_dict(url)
+    name = str(settings.pop("dbname", "warpbed"))
+    known = _passwords(passwords)
+    for step, target in ((0, "postgres"), (1, name)):
+        try:
+            words = make_conninfo("", **{"user": admin, **settings, "dbname": target, "connect_timeout": 10})
+            connection = psycopg.connect(words, autocommit=True)
+        except psycopg.OperationalError as error:
+            raise StoreUsageError(
+                f"cannot speak to {url} as {admin}: {str(error).strip()}; PGPASSFILE names the file with its password"
+            ) from error
+        with connection:
+            if step == 0:
+                migration.init(connection, name, known)
+            else:
+                migration.extend(connection)
+    os.environ.setdefault("PGPASSFILE", str(passwords))
+    return migrate(database)
+
+
+def _passwords(file: Path) -> dict[str, str]:
+    if not file.exists():
+        made = {role: secrets.token_urlsafe(24) for role in migration.ROLES}
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as out:
+            out.writelines(f"*:*:*:{role}:{password}\n" for role, password in made.items())
+        return made
+    if file.stat().st_mode & 0o077:
+        raise StoreUsageError(f"{file}: others can read it; chmod 600 {file}")
+    found = {}
+    for line in file.read_text().splitlines():
+        parts = re.split(r"(?<!\\):", line)
+        if len(parts) == 5:
+            found[parts[3]] = parts[4].replace("\\:", ":").replace("\\\\", "\\")
+    if missing := [role for role in migration.ROLES if not found.get(role)]:
+        raise StoreUsageError(
+            f"{file}: no password for {', '.join(missing)}; lines are host:port:database:user:password"
+        )
+    return found
+
+
+def migrate(database: str | None) -> int:
+    with connected("owner", database, autocommit=True) as connection:
+        changed = migration.migrate(connection)
+    print("migrated" if changed else "nothing to do: the schema is this version's", f"({migration.current().number})")
+    return 0
+
+
+def forget(database: str | None, experiment: str, run: str | None) -> int:
+    with connected("writer", database, autocommit=True) as connection:
+        migration.require(connection)
+        count = ingest.forget(connection, experiment, run)
+    if not count:
+        raise StoreUsageError(
+            f"no run {experiment}{'/' + run if run else ''} in the database; ./warpbed store status lists experiments"
+        )
+    print(f"forgot {count} runs")
+    return 0
+
+
+def prune(database: str | None, keep_days: int) -> int:
+    with connected("owner", database, autocommit=True) as connection:
+        migration.require(connection)
+        print(f"forgot {ingest.prune(connection, keep_days)} runs")
+    return 0
+
+
+def status(database: str | None, form: str = "table") -> int:
+    with connected("reader", database, autocommit=True) as connection:
+        migration.require(connection)
+        rows = connection.execute(
+            "SELECT experiment, count(*) AS runs, count(*) FILTER (WHERE verdict = 'valid') AS valid, max(ingested_at) AS last_stored FROM runs "
+            "GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+        size = connection.execute("SELECT pg_size_pretty(pg_database_size(current_database()))").fetchone()
+    if form != "table":
+        _print(questions.Answer(("experiment", "runs", "valid", "last_stored"), tuple(rows)), form)
+        return 0
+    for experiment, count, valid, last in rows:
+        print(f"{experiment}: {count} runs, {valid} valid, last stored {last:%Y-%m-%d %H:%M:%S} UTC")
+    print(f"{sum(row[1] for row in rows)} runs, {size[0] if size else ''}")
+    return 0
+
+
+def ask(name: str | None, given: Mapping[str, Any], database: str | None, results: Path | None, form: str) -> int:
+    """Answer a named question; without a name, list them."""
+    if name is None:
+        if form != "table":
+            known = tuple((q.name, q.text, " ".join(q.parameters)) for q in questions.QUESTIONS.values())
+            _print(questions.Answer(("question", "text", "parameters"), known), form)
+            return 0
+        for question in questions.QUESTIONS.values():
+            words = ", ".join(f"{key}={value!r}" for key, value in question.parameters.items())
+            print(f"{question.name}: {question.text}{f' [{words}]' if words else ''}")
+        return 0
+    question = questions.find(name)
+    values = questions.bound(question, given)
+    if results is not None:
+        with files.opened([folder.read(path) for path in folder.find(results)]) as views:
+            answer = questions.ask_files(views, question, values)
+    else:
+        with connected("reader", database, autocommit=True) as connection:
+            migration.require(connection)
+            answer = questions.ask_database(connection, question, values)
+    _print(answer, form)
+    return 0
+
+
+def _print(answer: questions.Answer, form: str) -> None:
+    if form == "json":
+        print(json.dumps([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], indent=1, default=str))
+    elif form == "csv":
+        csv.writer(sys.stdout, lineterminator="\n").writerows([answer.columns, *answer.rows])
+    else:
+        cells = [list(answer.columns), *([_cell(value) for value in row] for row in answer.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for row in cells:
+            print("  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "–" if value is None else "".join(char if char.isprintable() else "�" for char in str(value))

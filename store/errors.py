@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong between the files and the database, each with the command that mends it."""
+
+from __future__ import annotations
+
+from base.errors import UsageError, WarpbedError
+
+
+class StoreError(WarpbedError):
+    """The database refused, went away or is full; what was not committed is not there."""
+
+
+class StoreUsageError(UsageError):
+    """A database that cannot be used as it is, or a folder that holds no results; nothing was changed."""

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run's folder as rows of the store: what run.json says of it, and where its records are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.errors import ResultsError
+from analysis.metrics.registry import REGISTRY
+from analysis.results import FAILED, Run, parse_run, quantity, show
+from collectors import records
+from store import derive
+from store.errors import StoreUsageError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+# Columns without which a record says nothing; others may be missing, as in files of a collector that did not know them yet.
+REQUIRED = {
+    "flows": "flow src dst", "intervals": "time_ns t_s flow width_s wire_bytes delivered_bytes", "acks": "time_ns t_s flow ack rtt_us",
+    "sockets": "time_ns t_s flow cwnd_packets ssthresh_packets", "tcp_info": "time_ns t_s flow ca_state cwnd_packets",
+    "queues": "time_ns t_s node interface backlog_packets drops",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A row of `runs` without its number."""
+
+    experiment: str
+    run: str
+    status: str
+    error: str
+    host: str
+    kernel: str
+    build: str
+    cca: str
+    seed: int | None
+    verdict: str
+    reasons: str
+    label: str
+    title: str
+    question: str
+    params: str
+    metrics: str
+    spec: str
+    environment: str
+    started_at: datetime
+    ended_at: datetime
+    made_at: datetime | None
+    duration_s: float
+    wall_s: float | None
+    finest_ms: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """All that goes into the store of one run. `records`: kind → file, of those that are there."""
+
+    path: Path
+    row: RunRow
+    run: Run
+    records: Mapping[str, Path]
+    planned: tuple[tuple[int, float, str, str], ...]  # time_ns, t_s, kind, text
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return derive.widths(self.row.duration_s)
+
+    def params(self) -> Iterator[tuple[str, str, float | None]]:
+        """(name, value, number)"""
+        for name, value in self.run.params.items():
+            yield _clean(name), _clean(show(value)), _clean(quantity(value))
+
+    def metrics(self) -> Iterator[tuple[str, str, float]]:
+        """(name, unit, value) of every number among the metrics; parts are NAME.PART, those of flows flows.FLOW.FIELD."""
+        for name, value in self.run.metrics.items():
+            unit = REGISTRY[name].unit if name in REGISTRY else ""
+            if isinstance(value, Mapping):
+                parts = [(f"{name}.{part}", number) for part, number in value.items()]
+            elif isinstance(value, list):
+                parts = [
+                    (f"{name}.{row.get('flow')}.{field}", number)
+                    for row in value
+                    if isinstance(row, Mapping)
+                    for field, number in row.items()
+                ]
+            else:
+                parts = [(name, value)]
+            for part, number in parts:
+                if isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number):
+                    yield _clean(part), unit or _unit(part), float(number)
+
+
+def find(path: Path) -> list[Path]:
+    """The run folders below a path: a run's, an experiment's, or a whole results folder. Failed attempts count too.
+
+    Raises StoreUsageError where there is none.
+    """
+    if (path / "run.json").is_file():
+        return [path]
+    found = sorted(file.parent for pattern in ("*/run.json", "*/*/run.json") for file in path.glob(pattern))
+    found = [folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(path).parts)]
+    if not found:
+        raise StoreUsageError(f"{path}: no run.json here or up to two folders below; ./warpbed run makes results")
+    return found
+
+
+def read(path: Path) -> RunFolder:
+    """Raises StoreUsageError where run.json or a record cannot be read, with the command that makes it again."""
+    try:
+        text = (path / "run.json").read_text(encoding="utf-8")
+        run = parse_run(text, path)
+    except (OSError, UnicodeDecodeError, ResultsError) as error:
+        raise StoreUsageError(str(error)) from error
+    files = {kind: file for kind in records.SCHEMAS if (file := path / "records" / f"{kind}.parquet").is_file()}
+    digest = hashlib.sha256(text.encode())
+    for kind, file in sorted(files.items()):
+        _check(kind, file)
+        digest.update(kind.encode() + hashlib.sha256(file.read_bytes()).digest())
+    start_ns, duration_s = _span(json.loads(text), files)
+    row = _row(run, path, start_ns, duration_s, digest.hexdigest())
+    return RunFolder(path, row, run, files, tuple(_planned(path, start_ns)))
+
+
+def _check(kind: str, file: Path) -> None:
+    again = f"./warpbed collect {file.parents[1]} makes it again"
+    try:
+        schema = pq.read_schema(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise StoreUsageError(f"{file}: not a readable Parquet file ({error}); {again}") from error
+    version = (schema.metadata or {}).get(b"warpbed.schema", b"").decode(errors="replace")
+    if version != str(records.SCHEMA_VERSION):
+        raise StoreUsageError(
+            f"{file}: records of schema {version!r}, this Warpbed reads {records.SCHEMA_VERSION}; {again}"
+        )
+    for name, wanted in records.SCHEMAS[kind]:
+        if name not in schema.names:
+            if name in REQUIRED.get(kind, "time_ns t_s").split():
+                raise StoreUsageError(f"{file}: column {name} is missing; {again}")
+        elif not _fits(schema.field(name).type, wanted):
+            raise StoreUsageError(f"{file}: column {name} is {schema.field(name).type}, it has to be {wanted}; {again}")
+
+
+def _fits(seen: Any, wanted: Any) -> bool:
+    """Whether a column of one type can be read as the other: equal, or whole numbers of another width."""
+    return bool(
+        seen == wanted or (pa.types.is_integer(seen) and (pa.types.is_integer(wanted) or pa.types.is_floating(wanted)))
+    )
+
+
+def _span(document: Mapping[str, Any], files: Mapping[str, Path]) -> tuple[int, float]:
+    """Start (ns since 1970) and length (s) of a run, from its clock or else from its records."""
+    timing = document.get("timing") or {}
+    duration_s = float(timing.get("virtual_s") or timing.get("duration_s") or 0.0)
+    start = (document.get("facts") or {}).get("start_realtime_ns")
+    for kind, file in files.items():
+        if not any(name == "t_s" for name, _ in records.SCHEMAS[kind]):
+            continue
+        found = pq.ParquetFile(file)
+        if found.metadata.num_rows and start is None:
+            first = next(found.iter_batches(batch_size=1, columns=["time_ns", "t_s"])).to_pylist()[0]
+            start = round(first["time_ns"] - first["t_s"] * 1e9)
+        if not duration_s:
+            last = (
+                found.metadata.row_group(found.metadata.num_row_groups - 1) if found.metadata.num_row_groups else None
+            )
+            statistics = last.column(found.schema_arrow.names.index("t_s")).statistics if last else None
+            duration_s = max(duration_s, float(statistics.max)) if statistics is not None else duration_s
+    return int(start or 0), duration_s
+
+
+def _row(run: Run, path: Path, start_ns: int, duration_s: float, digest: str) -> RunRow:
+    kernel = run.environment.get("kernel") or {}
+    build = run.environment.get("build") or {}
+    started = EPOCH + timedelta(microseconds=start_ns // 1000)
+    ended = run.timing.get("ended")
+    parameters = [f"{name} {show(value)}" for name, value in run.params.items()]
+    seed = run.seed if isinstance(run.seed, int) and abs(run.seed) < 2**63 else None
+    row = RunRow(
+        experiment=run.experiment, run=path.name if FAILED in path.name else run.run, status=run.status, error=run.error,
+        host=run.host, kernel=str(kernel.get("release") or ""), build=str(build.get("key") or kernel.get("key") or ""),
+        cca=", ".join(_algorithms(run)), seed=seed, verdict=run.verdict,
+        reasons="; ".join(f"{reason.rule}: {reason.message}" for reason in run.reasons),
+        label=", ".join([*parameters, f"seed {run.seed}"]), title=str(run.spec.get("title") or ""),
+        question=str(run.spec.get("question") or ""), params=_json(run.params), metrics=_json(run.metrics),
+        spec=_json(run.spec), environment=_json(run.environment), started_at=started,
+        ended_at=started + timedelta(seconds=duration_s),
+        made_at=datetime.fromtimestamp(ended, UTC) if isinstance(ended, int | float) else None, duration_s=duration_s,
+        wall_s=run.timing.get("wall_s"), finest_ms=derive.widths(duration_s)[0], digest=digest,
+    )  # fmt: skip
+    texts = {field.name: _clean(value) for field in fields(row) if isinstance(value := getattr(row, field.name), str)}
+    return replace(row, **texts)
+
+
+def _algorithms(run: Run) -> list[str]:
+    names: dict[str, None] = {}
+    for flow in run.spec.get("flows") or ():
+        cca = flow.get("cca") if isinstance(flow, Mapping) else None
+        name = cca.get("name") if isinstance(cca, Mapping) else cca
+        if name:
+            names[str(name)] = None
+    return list(names)
+
+
+def _planned(path: Path, start_ns: int) -> Iterator[tuple[int, float, str, str]]:
+    """Events that the plan itself holds: starts of flows, and changes of links where the plan has any."""
+    try:
+        plan = json.loads((path / "raw/plan.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    if not isinstance(plan, dict):
+        return
+    for flow in plan.get("flows") or ():
+        at_s = float(flow.get("start_s") or 0.0)
+        words = f"{flow.get('name')} starts ({flow.get('cca') or flow.get('app')})"
+        yield start_ns + round(at_s * 1e9), at_s, "flow", _clean(words)
+    for link in (plan.get("network") or {}).get("links") or ():
+        for way, ends in (("forward", ("a", "b")), ("backward", ("b", "a"))):
+            for name, change in (link.get(way) or {}).items():
+                if name.startswith("varying_") and isinstance(change, dict):
+                    where = "→".join(str(link.get(end)) for end in ends)
+                    for at_ns, value in list(zip(change.get("at_ns") or (), change.get("values") or (), strict=False))[
+                        1:
+                    ]:
+                        words = f"{where}: {name.removeprefix('varying_')} {value:g}"
+                        yield start_ns + int(at_ns), int(at_ns) / 1e9, "link", _clean(words)
+
+
+def reasons(folder: RunFolder) -> Iterator[tuple[int, str, str, str]]:
+    """(number, rule, severity, message)"""
+    for number, reason in enumerate(folder.run.reasons):
+        yield (number, _clean(reason.rule), _clean(reason.severity), _clean(reason.message))
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(_clean(value), ensure_ascii=False)
+
+
+def _clean(value: Any) -> Any:
+    """The value without what JSON files may hold and PostgreSQL has no place for: NUL, lone surrogates, NaN."""
+    if isinstance(value, str):
+        return value.replace("\0", "�").encode("utf-8", "replace").decode()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {_clean(str(name)): _clean(part) for name, part in value.items()}
+    return [_clean(part) for part in value] if isinstance(value, list) else value
+
+
+UNITS = {"_mbps": "Mbit/s", "_ms": "ms", "_s": "s", "_bytes": "bytes", "_packets": "packets"}
+
+
+def _unit(name: str) -> str:
+    return next((unit for end, unit in UNITS.items() if name.endswith(end)), "")

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Put a run into the database: all of it in one transaction, once.
+
+A run that is there with the same content is left alone; one whose files changed is replaced. Whatever stops this half way
+(kill -9, a full disk, a lost connection) leaves what was there before, and the same call again completes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import psycopg
+from psycopg import sql
+
+from store import copy_binary, files, tables
+from store.errors import StoreUsageError
+from store.folder import RunFolder, reasons
+
+Outcome = Literal["stored", "replaced", "present"]
+BATCH_ROWS = 1 << 16
+
+
+def ingest(connection: psycopg.Connection[Any], folder: RunFolder) -> tuple[Outcome, int]:
+    """Store a run; returns what was done and the rows written.
+
+    Raises psycopg's errors, which store.connect turns into StoreError; nothing is stored then.
+    """
+    with connection.transaction():
+        # one ingestion of a run at a time, whoever does it
+        key = f"{folder.row.experiment}/{folder.row.run}"
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
+        row = connection.execute(
+            "SELECT run_id, digest FROM runs WHERE experiment = %s AND run = %s",
+            [folder.row.experiment, folder.row.run],
+        ).fetchone()
+        if row is not None and row[1] == folder.row.digest:
+            return "present", 0
+        if row is not None:
+            delete(connection, row[0])
+        run_id = _insert_run(connection, folder)
+        rows = 0
+        with files.opened([folder], [run_id]) as database, contextlib.closing(_ahead(_parts(database))) as parts:
+            for table, group in itertools.groupby(parts, key=lambda part: part.table):
+                rows += _copy(connection, table, group)
+    return ("stored" if row is None else "replaced"), rows
+
+
+def delete(connection: psycopg.Connection[Any], run_id: int) -> None:
+    """Remove a run and all its rows."""
+    for table in tables.tables():
+        connection.execute(sql.SQL("DELETE FROM {} WHERE run_id = %s").format(sql.Identifier(table.name)), [run_id])
+    connection.execute("DELETE FROM runs WHERE run_id = %s", [run_id])
+
+
+def forget(connection: psycopg.Connection[Any], experiment: str, run: str | None) -> int:
+    """Remove an experiment's runs, or one of them, from the database (the files stay); returns how many."""
+    with connection.transaction():
+        found = connection.execute(
+            "SELECT run_id FROM runs WHERE experiment = %s AND (%s::text IS NULL OR run = %s) FOR UPDATE",
+            [experiment, run, run],
+        ).fetchall()
+        for (run_id,) in found:
+            delete(connection, run_id)
+    return len(found)
+
+
+def prune(connection: psycopg.Connection[Any], keep_days: int) -> int:
+    """Retention: remove runs that were ingested longer ago, as the owner; whole chunks are dropped, which is cheap.
+
+    Returns how many runs went.
+    """
+    if keep_days < 1:
+        raise StoreUsageError(f"--keep-days {keep_days}: a number of days from 1 on")
+    with connection.transaction():
+        old = [
+            run_id
+            for (run_id,) in connection.execute(
+                "SELECT run_id FROM runs WHERE ingested_at < now() - make_interval(days => %s) FOR UPDATE", [keep_days]
+            )
+        ]
+        if not old:
+            return 0
+        kept = connection.execute("SELECT min(run_id) FROM runs WHERE NOT run_id = ANY(%s)", [old]).fetchone()
+        before = kept[0] if kept is not None and kept[0] is not None else max(old) + 1
+        for table in tables.tables():
+            if table.timed:
+                connection.execute(
+                    "SELECT count(*) FROM drop_chunks(%s::regclass, older_than => %s::bigint)",
+                    [f"warpbed.{table.name}", before],
+                )
+        for run_id in old:
+            delete(connection, run_id)
+    return len(old)
+
+
+def _insert_run(connection: psycopg.Connection[Any], folder: RunFolder) -> int:
+    values = asdict(folder.row)
+    row = connection.execute(
+        sql.SQL("INSERT INTO runs ({}) VALUES ({}) RETURNING run_id").format(
+            sql.SQL(", ").join(map(sql.Identifier, values)), sql.SQL(", ").join(sql.Placeholder() * len(values))
+        ),
+        list(values.values()),
+    ).fetchone()
+    assert row is not None
+    run_id: int = row[0]
+    with connection.cursor() as cursor:
+        for query, rows in (
+            ("INSERT INTO run_params VALUES (%s, %s, %s, %s)", folder.params()),
+            ("INSERT INTO run_metrics VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING", folder.metrics()),
+            ("INSERT INTO run_reasons VALUES (%s, %s, %s, %s, %s)", reasons(folder)),
+        ):
+            if found := [(run_id, *row) for row in rows]:
+                cursor.executemany(query, found)
+    return run_id
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a table, as the server takes them."""
+
+    table: tables.Table
+    rows: int
+    data: bytes
+
+
+def _parts(database: Any) -> Iterator[Part]:
+    """All rows of the files, and what is derived from them, table by table."""
+    for table in tables.tables():
+        columns = ", ".join(f'"{name}"' for name, _ in table.sql_columns())
+        for batch in database.execute(f'SELECT {columns} FROM "{table.name}"').to_arrow_reader(BATCH_ROWS):
+            yield Part(table, batch.num_rows, copy_binary.rows(batch))
+
+
+def _ahead(parts: Iterator[Part]) -> Generator[Part]:
+    """The same parts; the next one is made on a thread of its own while the server takes the last."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        coming = thread.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = thread.submit(next, parts, None)
+            yield part
+
+
+def _copy(connection: psycopg.Connection[Any], table: tables.Table, parts: Iterable[Part]) -> int:
+    names = [name for name, _ in table.sql_columns()]
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
+        sql.Identifier(table.name), sql.SQL(", ").join(map(sql.Identifier, names))
+    )
+    rows = 0
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.write(copy_binary.HEADER)
+        for part in parts:
+            copy.write(part.data)
+            rows += part.rows
+        copy.write(copy_binary.TRAILER)
+    return rows

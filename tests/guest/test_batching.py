@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batched receivers leave the packets alone: with and without them the packets are the same."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from socket import IPPROTO_TCP
+
+import pytest
+
+from hosts.virtual.launch import GuestKernel
+from plan.model import FIRST_PORT
+from tests import lab
+
+CASES = {
+    "delayed ACKs": lab.SMALL,
+    "an ACK for every packet": lab.SMALL.replace("flows:", "hosts: {ack: every}\nflows:"),
+    "loss": lab.SMALL.replace("buffer: 40p", "buffer: 40p, loss: 0.5%"),
+    "a transfer of a size": lab.SMALL.replace("to: d1", "to: d1, size: 5MB"),
+    "two streams": lab.SMALL.replace("to: d1", "to: d1, parallel: 2"),
+    "100 Mbit/s": lab.SMALL.replace("20mbit", "100mbit").replace("40p", "200p"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_data_connections_are_equal_with_and_without(kernel: GuestKernel, tmp_path: Path, case: str) -> None:
+    """Every packet of the data connections, at both ends, to the nanosecond and with all its numbers. The control
+    connection is left out: it carries what iperf3's server says that it counted."""
+    text = CASES[case]
+    made: list[dict[str, list[tuple[int, int, bytes]]]] = []
+    for batched in ("true", "false"):
+        folder = tmp_path / batched
+        folder.mkdir()
+        (run,) = lab.runs(lab.execute(folder, text + f"virtual: {{batch_receivers: {batched}}}\n"))
+        made.append({name: data_packets(run["path"] / f"raw/{name}.pcap") for name in ("s1-eth0", "d1-eth0")})
+    assert len(made[0]["s1-eth0"]) > 1000
+    assert made[0] == made[1]
+
+
+def data_packets(capture: Path) -> list[tuple[int, int, bytes]]:
+    """Time, length and headers of every packet of all connections but the first, which is iperf3's control connection.
+
+    Headers: from the IP addresses to the last TCP option that was captured; connection by connection, each way by itself.
+    """
+    content = capture.read_bytes()
+    order, offset = "<" if content[:4] == b"\x4d\x3c\xb2\xa1" else ">", 24
+    found: dict[bytes, list[tuple[int, int, bytes]]] = {}
+    clients: list[bytes] = []
+    while offset < len(content):
+        seconds, nanoseconds, captured, length = struct.unpack_from(order + "IIII", content, offset)
+        frame = content[offset + 16 : offset + 16 + captured]
+        offset += 16 + captured
+        if frame[12:14] != b"\x08\x00" or frame[23] != IPPROTO_TCP:
+            continue
+        source, destination = frame[34:36], frame[36:38]
+        if destination == struct.pack("!H", FIRST_PORT) and source not in clients:
+            clients.append(source)
+        headers = frame[26 : 34 + (frame[46] >> 4) * 4]
+        found.setdefault(source + destination, []).append((seconds * 10**9 + nanoseconds, length, headers))
+    server = struct.pack("!H", FIRST_PORT)
+    # the end is the application's: whether a last window update or a reset crosses the FIN
+    return [packet for client in clients[1:] for way in (client + server, server + client) for packet in found[way]]
+
+
+def test_batches_are_really_made(small: Path) -> None:
+    (run,) = lab.runs(small)
+    assert run["environment"]["kernel"]["module_params"]["warp_rxbatch"]["ports"] == "5201-5201"
+    batches = int(run["facts"]["module_params_at_end"]["warp_rxbatch"]["batches"])
+    payload = lab.table(run["path"], "flows")["delivered_bytes"][0]
+    packets_received = payload / 1448
+    assert 0 < batches < packets_received / 10

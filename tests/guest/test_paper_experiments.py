@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each paper's experiment runs in a short form: fewer seconds, fewer variations.
+
+What the papers' numbers are held against is measured with the files as they are: ./warpbed run experiments/PAPER/FILE.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from base.quantities import seconds
+from hosts.virtual.launch import GuestKernel
+from testbed.experiments import prepare
+from tests import lab, wire_tools
+
+EXPERIMENTS = sorted((lab.ROOT / "experiments").rglob("*.yml"))
+PAPERS = ("afifi2014", "ho2008", "kato2012", "tokuda2003", "yu2009")
+
+
+@dataclass(frozen=True)
+class Short:
+    """A short form: its length in seconds and the variations that are run."""
+
+    seconds: int
+    only: str
+
+
+SHORT = {
+    "afifi2014/geo-one-way.yml": Short(20, "cca=ftat|hybla"),
+    "afifi2014/shared.yml": Short(10, ""),
+    "ho2008/fig5.2-5.4.yml": Short(6, "cca=medley|ctcp,buffer=50p"),
+    "afifi2014/reverse-on-off.yml": Short(40, "cca=ftat"),
+    "kato2012/slowcc-tcp.yml": Short(60, "x=400ms,seed=1"),
+    "kato2012/slowcc.yml": Short(60, "tp=90,x=400ms,seed=1"),
+    "kato2012/smoothness.yml": Short(8, "tp=90,seed=1"),
+    "tokuda2003/fig3.yml": Short(2, "cca=ghighspeed"),
+    "tokuda2003/fig9.yml": Short(2, "cca=ghighspeed,n=1"),
+    "yu2009/fig4-36.yml": Short(30, "cca=spm"),
+    "yu2009/fig2-3.yml": Short(40, "cca=miss,rate=8mbit"),
+    "yu2009/packet-pairs.yml": Short(40, "cross=poisson"),
+    "yu2009/ssipp-single.yml": Short(5, "size=40KB,rate=15mbit"),
+}
+
+
+def name_of(file: Path) -> str:
+    return str(file.relative_to(lab.ROOT / "experiments"))
+
+
+def test_every_paper_s_file_has_a_short_form_and_a_source() -> None:
+    files = [file for file in EXPERIMENTS if file.parent.name in PAPERS]
+    assert sorted(map(name_of, files)) == sorted(SHORT)
+    assert [name_of(file) for file in files if not prepare(file).experiment.source] == []
+
+
+def shortened(text: str, length_s: int) -> str:
+    """The file's text with a shorter duration; flows start within its first half, and nothing is claimed of it."""
+    data = YAML(typ="safe", pure=True).load(text)  # YAML 1.2, where on and off are words
+    factor = length_s / seconds(data["duration"])
+    data["duration"] = f"{length_s}s"
+    data["warmup"] = f"{round(seconds(data.get('warmup', '0s')) * factor * 1e3)}ms"
+    for entry in data.get("traffic", []):  # periods and starts shrink with the run
+        for key in ("start", "stop", "on", "off", "gap", "life"):
+            if key in entry and "(" not in str(entry[key]):
+                entry[key] = f"{max(1, round(seconds(entry[key]) * factor * 1e3))}ms"
+    for flow in data.get("flows", []):
+        flow["start"] = f"{round(min(seconds(flow.get('start', '0s')), length_s / 2) * 1e3)}ms"
+        if "stop" in flow:
+            flow["stop"] = f"{round(seconds(flow['stop']) * factor * 1e3)}ms"
+    for claims in ("expectations", "published"):
+        data.pop(claims, None)
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_short_form_runs_and_is_trusted(kernel: GuestKernel, tmp_path: Path, name: str) -> None:
+    short = SHORT[name]
+    text = shortened((lab.ROOT / "experiments" / name).read_text(), short.seconds)
+    results = lab.execute(tmp_path, text, "--only", short.only)
+    runs = lab.runs(results)
+    assert runs
+    for run in runs:
+        assert run["verdict"]["value"] in ("valid", "suspect"), run["verdict"]
+        assert run["metrics"]["goodput_mbps"] is None or run["metrics"]["goodput_mbps"] > 0
+        assert run["metrics"]["flows"] or run["metrics"]["applications"]
+    wire_tools.agree(results)

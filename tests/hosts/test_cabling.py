@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes on machines: who does what, and many machines' raw files as one host's."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from agent.samples import MAGIC, RECORD
+from hosts import cabling
+from hosts.merge import MergeError, Part, merge
+from network.model import Direction, Link, Network, Node
+from plan.model import Plan, cabling_from_json
+from testbed.experiments import prepare
+from tests import lab
+
+pytestmark = pytest.mark.real_host
+LINE = """\
+warpbed: 1
+name: line
+title: Sender, router, receiver
+duration: 4s
+topology: {name: line, params: {rate: 10mbit, delay: 10ms, buffer: 20p}}
+flows:
+  - {name: f1, cca: cubic, from: s1, to: d1}
+"""
+
+
+def plan_of(tmp_path: Path, text: str = LINE) -> Plan:
+    return prepare(lab.write(tmp_path, text)).plans[0]
+
+
+def test_a_wire_is_at_the_routers_end_and_every_interface_has_its_cable(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    names = cabling.interface_links(plan.network)
+    assert names == {"s1-eth0": 0, "r1-eth0": 0, "r1-eth1": 1, "d1-eth0": 1}
+    told = cabling.cabling(plan, {name: f"nic-{name}" for name in names})
+    assert set(told) == {"s1", "r1", "d1"}
+    assert told["r1"].wires == (1,) and told["s1"].wires == () and told["d1"].wires == ()
+    assert told["r1"].nics == {"r1-eth0": "nic-r1-eth0", "r1-eth1": "nic-r1-eth1"}
+    assert cabling_from_json(told["r1"].to_json()) == told["r1"]
+
+
+def test_a_delay_between_two_hosts_has_no_place() -> None:
+    slow = Direction(delay_ns=1_000_000)
+    network = Network((Node("a"), Node("b")), (Link("a", "b", slow, slow),))
+    (problem,) = cabling.problems(network)
+    assert "a–b" in problem and "put a router between them" in problem
+    assert cabling.problems(Network(network.nodes, (Link("a", "b"),))) == []
+
+
+def test_a_node_with_more_links_than_a_machine_has_places_is_told(tmp_path: Path) -> None:
+    (problem,) = cabling.problems(plan_of(tmp_path).network, most_cables=1)
+    assert problem.startswith("r1: 2 links")
+
+
+def machine(folder: Path, node: str, clock_ns: int, **facts: object) -> Part:
+    """What a machine leaves whose clock is clock_ns ahead; its run starts at 1 s of everyone's time."""
+    folder = folder / node
+    folder.mkdir()
+    own = {
+        "ok": True, "environment": {"nodes": {node: {"interfaces": {"1": f"{node}-eth0"}}}}, "idle_rtt": {},
+        "queue_statistics": {node: []}, "capture_drops": {f"{node}-eth0": 0}, "tcp_probe_lost": 0,
+        "start_realtime_ns": 10**9 + clock_ns, "start_monotonic_ns": 5 * 10**9, "realtime": {"timers": 1}, **facts,
+    }  # fmt: skip
+    (folder / "guest.json").write_text(json.dumps(own))
+    header = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
+    at = 2 * 10**9 + clock_ns
+    frame = bytes(54)
+    record = struct.pack("<IIII", at // 10**9, at % 10**9, len(frame), len(frame)) + frame
+    (folder / f"{node}-eth0.pcap").write_bytes(header + record)
+    (folder / "queues.bin").write_bytes(MAGIC + RECORD.pack(at, 0, 3) + b"abc")
+    return Part(node, folder, clock_ns)
+
+
+def test_machines_with_clocks_of_their_own_become_one_host(tmp_path: Path) -> None:
+    parts = [machine(tmp_path, "s1", 0), machine(tmp_path, "r1", 7_000_001), machine(tmp_path, "d1", -1_500_000_000)]
+    out = tmp_path / "out"
+    out.mkdir()
+    facts = merge(parts, out)
+    assert facts["start_realtime_ns"] == 10**9
+    assert set(facts["environment"]["nodes"]) == set(facts["realtime"]) == {"s1", "r1", "d1"}
+    assert facts["capture_drops"] == {"s1-eth0": 0, "r1-eth0": 0, "d1-eth0": 0}
+    for node in ("s1", "r1", "d1"):
+        seconds, nanoseconds = struct.unpack_from("<II", (out / f"{node}-eth0.pcap").read_bytes(), 24)
+        assert (seconds, nanoseconds) == (2, 0)
+
+    data = (out / "queues.bin").read_bytes()[len(MAGIC) :]
+    assert [RECORD.unpack_from(data, i * (RECORD.size + 3))[0] for i in range(3)] == [2 * 10**9] * 3
+
+
+def test_a_machine_without_facts_is_named(tmp_path: Path) -> None:
+    part = machine(tmp_path, "s1", 0)
+    (part.folder / "guest.json").unlink()
+    with pytest.raises(MergeError, match=r"s1: no guest\.json"):
+        merge([part], tmp_path)

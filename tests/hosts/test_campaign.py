@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaign files, their order and limits, and a campaign on the virtual host."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.endpoint import hops
+from base.errors import SpecError, UsageError, WarpbedError
+from hosts.virtual.launch import GuestKernel
+from testbed.campaign import ends, table
+from testbed.campaign.journal import Journal
+from testbed.campaign.limits import day_left_s, exceeds_total
+from testbed.campaign.model import load
+from testbed.campaign.schedule import run_of
+from testbed.campaign.times import estimated_runs, run_start_s
+from tests import lab
+
+pytestmark = pytest.mark.real_host
+NCTU = lab.ROOT / "campaigns/nctu.yml"
+SMALL = """\
+warpbed: 1
+campaign: small
+title: Two sizes in virtual time
+sender: a
+receivers:
+  b: {virtual: {topology: {name: line, params: {rate: 20mbit, delay: 5ms, buffer: 40p}}}}
+algorithms: [reno, medley]
+sizes: [106KB, 1MB]
+pause: 1min
+every: 10min
+lasts: 10min
+captures: {budget: 100KB}
+"""
+
+
+def test_every_run_of_the_nctu_campaign_is_every_combination_once_in_another_order() -> None:
+    campaign, _ = load(NCTU)
+    first, second = run_of(campaign, 1, "wan"), run_of(campaign, 2, "wan")
+    keys = [(t.receiver, t.cca, t.size) for t in first]
+    assert len(keys) == 63 == len(set(keys))
+    assert [keys.count(("d", "medley", "930MB"))] == [1]
+    assert sorted(keys) == sorted((t.receiver, t.cca, t.size) for t in second)
+    assert keys != [(t.receiver, t.cca, t.size) for t in second]
+    assert run_of(campaign, 1, "wan") == first
+    ids = [t.id for number in (1, 2) for host in ("wan", "virtual") for t in run_of(campaign, number, host)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_published_rates_are_megabytes_per_second() -> None:
+    campaign, _ = load(NCTU)
+    published = {
+        (r, s, c): v for r, sizes in campaign.published.items() for s, ccas in sizes.items() for c, v in ccas.items()
+    }
+    assert len(published) == 63
+    # Ho 2008 Table 6.4 gives 3.591 "Mbps" for 930 MB in 259 s
+    assert 930 / published["d", "930MB", "reno"] == pytest.approx(3.591, rel=1e-3)
+
+
+def test_runs_begin_at_full_hours_and_never_overlap() -> None:
+    campaign, _ = load(NCTU)
+    assert run_start_s(campaign, 1, 0) == 0
+    assert run_start_s(campaign, 2, 8.4 * 3600) == 9 * 3600
+    assert run_start_s(campaign, 2, 9 * 3600) == 9 * 3600
+    assert run_start_s(campaign, 21, 168 * 3600) is None
+    assert estimated_runs(campaign, 63 * 8 * 60) == 19
+
+
+@given(st.lists(st.tuples(st.floats(0, 3 * 86400), st.integers(1, 10**10)), max_size=20), st.integers(1, 6 * 10**10))
+def test_no_day_carries_more_than_its_limit(sent: list[tuple[float, int]], size: int) -> None:
+    campaign, _ = load(NCTU)
+    events: list[dict[str, Any]] = [{"time": t, "event": "started", "bytes": count} for t, count in sorted(sent)]
+    now = 3 * 86400.0
+    when = now + day_left_s(campaign, events, size, now)
+    within = sum(e["bytes"] for e in events if when - e["time"] < 86400)
+    assert within + size <= 60 * 10**9 or within == 0
+    assert exceeds_total(campaign, events, size) == (sum(e["bytes"] for e in events) + size > 400 * 10**9)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("algorithms: [reno, medley]", "algorithms: [rena]"), "did you mean reno?"),
+        (("sizes: [106KB, 1MB]", "sizes: [106KB, 106KB]"), "one of them is there twice"),
+        (("sender: a", "sender: b"), "b is the sender and cannot receive"),
+        (("sizes: [106KB, 1MB]", "sizes: [0B]"), "allowed are 1B to"),
+        (("pause: 1min", "pause: 1 minute"), "is not a time"),
+        (("pause: 1min", "paus: 1min"), "did you mean pause?"),
+        (("campaign: small", "campaign: ../../etc"), "must match"),
+        (("captures: {budget: 100KB}", "captures: {budget: 1KB}"), "at least 10KB"),
+        (("captures: {budget: 100KB}", "published: {x: {}}"), "no receiver 'x'"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, change: tuple[str, str], words: str) -> None:
+    with pytest.raises(SpecError, match=r"campaign.yml:\d+: ") as caught:
+        load(lab.write(tmp_path, SMALL.replace(*change), "campaign.yml"))
+    assert words in str(caught.value)
+
+
+def end(**more: Any) -> dict[str, Any]:
+    return {"address": "192.0.2.1", "host": "192.0.2.1", "agent": "/var/lib/warpbed/agent.pyz", **more}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "words"),
+    [
+        ({"a": end()}, "b of the campaign is not in the inventory"),
+        ({"a": end(), "b": end(address="192.0.2.2")}, "b is not a consenting receiver"),
+        ({"a": end(), "b": end(consent="we, today")}, "same wan_address"),
+        ({"a": end(), "b": end(address="224.0.0.1", consent="x")}, "not the address of a host"),
+        ({"a": end(host="-oProxyCommand=touch /tmp/x"), "b": end()}, "hosts.a.host"),
+        ({"a": end(root="/tmp/$(id)"), "b": end()}, "hosts.a.root"),
+    ],
+)  # fmt: skip
+def test_hosts_that_must_not_be_used_are_refused(tmp_path: Path, hosts: dict[str, Any], words: str) -> None:
+    campaign, _ = load(lab.write(tmp_path, SMALL, "campaign.yml"))
+    with pytest.raises(UsageError) as caught:
+        ends.parse(json.dumps({"hosts": hosts}), campaign)
+    assert words in str(caught.value)
+
+
+def test_a_journal_that_a_crash_has_cut_loses_that_line_only(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.add("begun")
+    journal.add("started", transfer="x")
+    with open(journal.file, "rb+") as file:
+        file.seek(-9, os.SEEK_END)
+        file.truncate()
+    journal.add("resumed")
+    assert [event["event"] for event in journal.events()] == ["begun", "resumed"]
+
+
+def test_two_processes_do_not_conduct_one_campaign(tmp_path: Path) -> None:
+    with Journal(tmp_path).held():
+        assert Journal(tmp_path).is_held()
+        with pytest.raises(WarpbedError, match="another process conducts"), Journal(tmp_path).held():
+            pass
+    assert not Journal(tmp_path).is_held()
+
+
+def test_traceroutes_lines_become_hops_with_delays() -> None:
+    text = (
+        "traceroute to 192.0.2.9 (192.0.2.9), 30 hops max, 60 byte packets\n"
+        " 1  192.0.2.1  0.305 ms  0.288 ms  0.301 ms\n"
+        " 2  * * *\n"
+        " 3  192.0.2.5  1.530 ms 192.0.2.6  1.6 ms !X *\n"
+    )
+    assert hops(text) == [
+        {"hop": 1, "addresses": ["192.0.2.1"], "rtt_ms": [0.305, 0.288, 0.301]},
+        {"hop": 2, "addresses": [], "rtt_ms": []},
+        {"hop": 3, "addresses": ["192.0.2.5", "192.0.2.6"], "rtt_ms": [1.53, 1.6]},
+    ]
+
+
+def test_a_campaign_in_virtual_time_delivers_exact_sizes_and_goes_on_where_it_was(
+    kernel: GuestKernel, tmp_path: Path
+) -> None:
+    file = lab.write(tmp_path, SMALL, "campaign.yml")
+    results: list[str | Path] = ["--results", tmp_path / "results"]
+    words = lab.warpbed("campaign", "execute", file, *results)
+    folder = tmp_path / "results/small"
+    made = {run["run"]: run for run in lab.runs(folder)}
+    assert len(made) == 4
+    for run in made.values():
+        size = {"106KB": 106_000, "1MB": 1_000_000}[run["params"]["size"]]
+        cut = any(reason["rule"] == "capture-cut" for reason in run["verdict"]["reasons"])
+        assert cut == (size == 1_000_000), "100 KB of headers hold 892 packets, data and ACKs of the small file only"
+        if not cut:
+            assert lab.table(run["path"], "flows")["delivered_bytes"].tolist() == [size]
+        client = json.loads((run["path"] / "raw/t.client.json").read_text())
+        assert client["bytes"] == size and client["cca"] == run["params"]["cca"]
+    campaign, _ = load(file)
+    (row,) = [c for c in table.cells(campaign, table.measured(folder)) if (c.size, c.cca) == ("1MB", "reno")]
+    assert row.mean_s is not None and 0.4 < row.mean_s < 1.2, "1 MB at 20 Mbit/s takes 0.42 s at least"
+    assert "a – b (seconds, mean of n; gain over reno)" in words
+    missing = next(iter(made.values()))["path"]
+    before = lab.digests(missing)
+    for path in sorted(missing.rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    missing.rmdir()
+    again = lab.warpbed("campaign", "execute", file, *results)
+    assert again.count("[1/1] ") == 1 or again.count("times real time") == 1
+    assert lab.digests(missing) == before
+    assert "nothing to do: all 4 transfers are there" in lab.warpbed("campaign", "execute", file, *results)
+    assert "small: over; 4 of about 4" in lab.warpbed("campaign", "status", file, *results)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The receiving service of campaigns: one transfer, of the announced sender, who knows the attempt's key; then it is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.filetransfer import TransferError, receive, send
+
+pytestmark = pytest.mark.real_host
+OWN, PEER, STRANGER = "127.0.0.2", "127.0.0.3", "127.0.0.4"
+KEY = bytes(range(32))
+SIZE = 300_000
+
+
+class Service:
+    """A receiver on a thread, with its outcome after `ended`."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.outcome = port, {}
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        try:
+            self.outcome = receive(OWN, PEER, self.port, KEY, 10.0)
+        except (TransferError, OSError) as error:
+            self.outcome = {"error": str(error)}
+
+    outcome: dict[str, Any]
+
+    def ended(self) -> dict[str, Any]:
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+        return self.outcome
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with socket.create_server((OWN, 0)) as probe:
+        port = probe.getsockname()[1]
+    made = Service(port)
+    deadline = time.monotonic() + 10
+    while f"{socket.inet_aton(OWN)[::-1].hex().upper()}:{port:04X}" not in Path("/proc/net/tcp").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    yield made
+    if not made.outcome:
+        with contextlib.suppress(OSError, TransferError):
+            sent(made)
+
+
+def sent(service: Service, key: bytes = KEY, own: str = PEER) -> dict[str, Any]:
+    return send(own, OWN, service.port, key, "reno", SIZE, None, 10.0)
+
+
+def test_exactly_the_announced_bytes_arrive_and_the_service_is_gone(service: Service) -> None:
+    assert sent(service)["bytes"] == SIZE == service.ended()["bytes"]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((OWN, service.port), 1)
+
+
+def test_it_listens_on_its_own_address_only(service: Service) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", service.port), 1)
+
+
+def test_who_does_not_know_the_key_sends_nothing_and_the_next_one_is_served(service: Service) -> None:
+    with pytest.raises((TransferError, OSError)):
+        sent(service, key=bytes(32))
+    assert sent(service)["bytes"] == service.ended()["bytes"]
+
+
+def test_another_address_is_not_listened_to_even_with_the_key(service: Service) -> None:
+    with pytest.raises((TransferError, OSError)):
+        sent(service, own=STRANGER)
+    assert service.outcome == {}
+    assert sent(service)["bytes"] == service.ended()["bytes"]
+
+
+def test_a_sender_trusts_no_receiver_that_does_not_know_the_key() -> None:
+    with socket.create_server((OWN, 0)) as other:
+
+        def pretend() -> None:
+            control, _ = other.accept()
+            with control:
+                control.sendall(bytes(64))
+                control.recv(4096)
+                time.sleep(0.1)
+
+        thread = threading.Thread(target=pretend, daemon=True)
+        thread.start()
+        with pytest.raises(TransferError, match="does not know the key"):
+            send(PEER, OWN, other.getsockname()[1], KEY, "reno", SIZE, None, 5.0)
+        thread.join(10)

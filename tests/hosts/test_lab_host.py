@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The roles for lab machines and runs on them, against hosts that are network namespaces with an sshd of their own.
+
+Their kernel is this machine's: modules, kernel packages and reboots cannot be tried on them, and are skipped visibly.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import lab, plays, recap
+from tests.plays import BIN, end
+from tests.sshhosts import SshHosts, needs_ssh_hosts, run
+
+pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(300)]
+
+# No rate, delay or loss, so that it runs on a kernel without netem too, as the one of the machine that tests may be.
+EXPERIMENT = """\
+warpbed: 1
+name: lab
+title: One short flow between machines
+duration: 4s
+topology:
+  name: line
+  params: {rate: none, delay: 0ms}
+flows:
+  - {name: f1, cca: reno, from: s1, to: d1, app: file, size: 5MB}
+samplers: {tcp_probe: false}
+"""
+NODES = {"s": "s1", "r": "r1", "d": "d1"}
+
+
+def plug(hosts: SshHosts) -> None:
+    """sender – router – receiver: new cables between the hosts' interfaces, whatever was there before."""
+    for name in hosts.names:
+        for entry in json.loads(hosts.inside(name, "ip", "-j", "link")):
+            if entry["ifname"] not in ("lo", "ctl0", "test0"):
+                run("ip", "-n", hosts.netns(name), "link", "del", entry["ifname"], check=False)
+    for a, nic_a, b, nic_b in (("s", "lan0", "r", "lan0"), ("r", "lan1", "d", "lan0")):
+        run("ip", "-n", hosts.netns(a), "link", "add", nic_a, "type", "veth", "peer", "name", nic_b,
+            "netns", hosts.netns(b))  # fmt: skip
+        for name, nic in ((a, nic_a), (b, nic_b)):
+            run("ip", "-n", hosts.netns(name), "link", "set", nic, "up")
+    run("ip", "-n", hosts.netns("s"), "addr", "add", "198.51.100.1/24", "dev", "lan0")
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
+    made = SshHosts(tmp_path_factory.mktemp("hosts"), list(NODES))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def hosts(machines: SshHosts) -> SshHosts:
+    """Three hosts that nobody has touched yet."""
+    for name in machines.names:
+        (machines.root(name) / "lab-state.json").unlink(missing_ok=True)
+        machines.inside(name, "sysctl", "-q", "net.ipv4.tcp_no_metrics_save=0")
+    plug(machines)
+    return machines
+
+
+def inventory(hosts: SshHosts, folder: Path, **more: Any) -> Path:
+    nics = {"s": {"r1": "lan0"}, "r": {"s1": "lan0", "d1": "lan1"}, "d": {"r1": "lan0"}}
+    entries: dict[str, dict[str, Any]] = {
+        name: {
+            "ansible_host": hosts.control(name), "lab_node": NODES[name], "lab_nics": nics[name],
+            "lab_root": str(hosts.root(name)), "lab_emulates": False,
+        }
+        for name in hosts.names
+    }  # fmt: skip
+    entries["s"].update(more)
+    content = {
+        "all": {
+            "hosts": {"localhost": {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}},
+            "children": {"lab": {"hosts": entries, "vars": {
+                "ansible_user": "root", "lab_become": False, "ansible_python_interpreter": "/usr/bin/python3",
+                "ansible_ssh_private_key_file": str(hosts.key), "lab_known_hosts": str(hosts.known_hosts),
+                "ansible_ssh_common_args": f"-o UserKnownHostsFile={hosts.known_hosts}",
+                "lab_preflight_packages": ["python3"], "lab_kernel_mode": "none",
+                "lab_tuning_sysctls": {"net.ipv4.tcp_no_metrics_save": "1"},
+            }}},
+        }
+    }  # fmt: skip
+    file = folder / "hosts.yml"
+    file.write_text(json.dumps(content))
+    return file
+
+
+def play(
+    hosts: SshHosts, folder: Path, playbook: str, *arguments: str, counted: bool = False, **more: Any
+) -> subprocess.Popen[str]:
+    """counted: with Ansible's own output, which ends with how much each host was changed"""
+    file = lab.write(folder, EXPERIMENT)
+    variables = {
+        "experiment": str(file), "experiment_results": str(folder / "results"), "experiment_host": "lab",
+        "bootstrap_run_packages": ["dpkg"],
+    }  # fmt: skip
+    return plays.start(
+        playbook, "-i", inventory(hosts, folder, **more), *arguments, variables=variables, counted=counted
+    )
+
+
+def condition(hosts: SshHosts) -> dict[str, Any]:
+    """What a run and the tuning could change of the hosts."""
+    found: dict[str, Any] = {}
+    for name in hosts.names:
+        links = json.loads(hosts.inside(name, "ip", "-j", "addr"))
+        found[name] = {
+            link["ifname"]: (link["address"], "UP" in link["flags"],
+                             [i["local"] for i in link["addr_info"] if i["scope"] == "global"],
+                             re.findall(r"(?:tcp-seg|generic-seg|generic-rec).*", hosts.inside(name, "ethtool", "-k", link["ifname"])))
+            for link in links
+        }  # fmt: skip
+        found[name]["sysctl"] = hosts.inside(name, "sysctl", "-n", "net.ipv4.tcp_no_metrics_save")
+        found[name]["state"] = (hosts.root(name) / "lab-state.json").exists()
+        found[name]["qdiscs"] = re.findall(r"qdisc (?:tbf|netem)", hosts.inside(name, "tc", "qdisc"))
+    return found
+
+
+def test_check_changes_nothing_a_run_gives_a_result_and_teardown_puts_all_back(hosts: SshHosts, tmp_path: Path) -> None:
+    before = condition(hosts)
+    words = end(play(hosts, tmp_path, "run_experiment", "--check"))
+    assert "offload lan0 tso: 1 → 0" in words and "tcp_no_metrics_save" in words
+    assert condition(hosts) == before
+    words = end(play(hosts, tmp_path, "run_experiment"))
+    (made,) = lab.runs(tmp_path / "results/lab")
+    assert made["host"] == "lab" and "[1/1] " in words
+    assert lab.table(made["path"], "flows")["delivered_bytes"].tolist() == [5_000_000]
+    assert made["facts"]["host"]["machines"]["s1"]["host"] == hosts.control("s")
+    assert "reno" in made["facts"]["host"]["machines"]["s1"]["modules"]
+    again = end(play(hosts, tmp_path, "run_experiment", counted=True))
+    assert "nothing to do: all 1 runs are there" in again
+    for role in ("lab_preflight", "lab_path", "lab_kernel", "lab_tuning", "experiment"):
+        assert f"TASK [{role} : " in again
+    recap.assert_changes_nothing(again)
+    for name in hosts.names:
+        assert hosts.processes(name) == []
+    assert "back to" in end(play(hosts, tmp_path, "teardown", "--check"))
+    end(play(hosts, tmp_path, "teardown"))
+    assert condition(hosts) == before
+    recap.assert_changes_nothing(end(play(hosts, tmp_path, "teardown", counted=True)))
+
+
+def test_after_kill_9_in_the_middle_teardown_puts_all_back(hosts: SshHosts, tmp_path: Path) -> None:
+    before = condition(hosts)
+    process = play(hosts, tmp_path, "run_experiment")
+    deadline = time.monotonic() + 120
+    while not any("agent.host" in line for name in hosts.names for line in hosts.processes(name)):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    for name in hosts.names:
+        while any("agent" in line for line in hosts.processes(name)):
+            assert time.monotonic() < deadline, hosts.processes(name)
+            time.sleep(0.2)
+    if any("lan0" not in condition(hosts)[name] for name in hosts.names):
+        # interfaces that are not cards end with the namespace that a killed run leaves; cards come back to the machine
+        plug(hosts)
+    end(play(hosts, tmp_path, "teardown"))
+    after = condition(hosts)
+    for name in hosts.names:
+        assert {k: v for k, v in after[name].items() if k in ("sysctl", "state", "qdiscs")} == {
+            k: v for k, v in before[name].items() if k in ("sysctl", "state", "qdiscs")
+        }
+        assert set(after[name]) == set(before[name])
+
+
+def test_a_machine_that_vanishes_in_the_middle_is_named_and_the_same_call_goes_on(
+    hosts: SshHosts, tmp_path: Path
+) -> None:
+    process = play(hosts, tmp_path, "run_experiment")
+    deadline = time.monotonic() + 120
+    while not any("agent.host" in line for line in hosts.processes("d")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+    hosts.kill("d")
+    words = end(process, code=2)
+    assert re.search(r"\bd1\b", words)
+    (failed,) = (tmp_path / "results/lab").glob("*.failed-1")
+    assert json.loads((failed / "run.json").read_text())["error"]["subject"] == "d1"
+    for name in ("s", "r"):
+        assert hosts.processes(name) == []
+    hosts.start("d")
+    plug(hosts)
+    end(play(hosts, tmp_path, "run_experiment"))
+    assert [run["status"] for run in lab.runs(tmp_path / "results/lab") if run["status"] == "complete"] == ["complete"]
+
+
+def test_interfaces_that_a_run_has_left_under_other_names_get_theirs_back(hosts: SshHosts, tmp_path: Path) -> None:
+    before = condition(hosts)
+    request = {"root": str(hosts.root("s")), "nics": ["lan0"], "sysctls": {}}
+    tool = lab.ROOT / "hosts/lab/tool.py"
+
+    def call(what: str) -> dict[str, Any]:
+        done = subprocess.run(
+            ["ip", "netns", "exec", hosts.netns("s"), "/usr/bin/python3", "-I", tool, what],
+            input=json.dumps(request), capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    assert call("tune")["changed"] and not call("tune")["changed"]
+    netns = hosts.netns("s")
+    for command in ("lan0 down", "lan0 name s1-eth0", "s1-eth0 address 02:00:00:00:00:01"):
+        run("ip", "-n", netns, "link", "set", *command.split())
+    run("ip", "-n", netns, "addr", "flush", "dev", "s1-eth0")
+    assert call("restore")["left"] == []
+    assert condition(hosts) == before
+    assert not call("restore")["changed"]
+
+
+def test_the_control_interface_is_never_a_test_interface(hosts: SshHosts, tmp_path: Path) -> None:
+    before = condition(hosts)
+    words = end(play(hosts, tmp_path, "run_experiment", lab_nics={"r1": "ctl0"}), code=2)
+    assert "ctl0 is the control interface and cannot be a test interface" in words
+    assert condition(hosts) == before
+
+
+def test_preflight_says_everything_that_is_wrong_at_once(hosts: SshHosts, tmp_path: Path) -> None:
+    words = end(play(
+        hosts, tmp_path, "run_experiment", lab_nics={"r1": "nic7"}, lab_preflight_free_bytes=10**18,
+    ), code=2)  # fmt: skip
+    assert "no interface nic7" in words and "MB needed" in words
+    assert not (tmp_path / "results/lab").exists()
+
+
+def test_an_algorithm_that_the_project_does_not_have_is_named_before_anything_is_changed(
+    hosts: SshHosts, tmp_path: Path
+) -> None:
+    wrong: dict[str, Any] = {"lab_kernel_mode": "dkms", "lab_kernel_algorithms": ["perack", "medly"]}
+    words = " ".join(end(play(hosts, tmp_path, "lab_kernel", **wrong), code=2).split())
+    assert "lab_kernel_algorithms: the project has no medly; it has astart_bwe," in words and " perack," in words
+
+
+def test_a_router_that_cannot_emulate_is_told_before_a_run(hosts: SshHosts, tmp_path: Path) -> None:
+    lacks = subprocess.run(
+        ["ip", "netns", "exec", hosts.netns("r"), "tc", "qdisc", "add", "dev", "lan1", "root", "netem", "delay", "1ms"],
+        capture_output=True,
+    ).returncode
+    if not lacks:
+        run("ip", "netns", "exec", hosts.netns("r"), "tc", "qdisc", "del", "dev", "lan1", "root")
+        pytest.skip("this machine's kernel has netem")
+    words = end(play(hosts, tmp_path, "run_experiment", lab_emulates=True), code=2)
+    assert "the kernel cannot emulate links" in words and "netem" in words
+
+
+SUDO = """\
+#!/bin/sh
+# asks as sudo does, and keeps what it saw on its command line and in its environment
+while [ $# -gt 0 ]; do case $1 in -p) printf %s "$2" >&2; shift 2 ;; -u) shift 2 ;; -*) shift ;; *) break ;; esac; done
+read -r password
+cat "/proc/$PPID/cmdline" "/proc/$$/cmdline" "/proc/$$/environ" >>"{folder}/seen"
+[ "$password" = "{password}" ] || exit 1
+touch "{folder}/asked"
+exec "$@"
+"""
+
+
+def test_a_password_from_the_vault_reaches_sudo_and_nothing_else(hosts: SshHosts, tmp_path: Path) -> None:
+    password, tool = "correct horse 4711", tmp_path / "sudo"
+    tool.write_text(SUDO.format(folder=tmp_path, password=password))
+    tool.chmod(0o755)
+    (tmp_path / "vault_password").write_text("opens the vault\n")
+    entry = subprocess.run(
+        [BIN / "ansible-vault", "encrypt_string", "--vault-password-file", tmp_path / "vault_password", password,
+         "--name", "vault_become_password"], check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    assert "$ANSIBLE_VAULT" in entry and password not in entry
+    variables = inventory(hosts, tmp_path).parent / "group_vars/lab.yml"
+    variables.parent.mkdir()
+    variables.write_text(f'{entry}ansible_become_password: "{{{{ vault_become_password }}}}"\n')
+    vault = ("--vault-password-file", str(tmp_path / "vault_password"))
+    asking: dict[str, Any] = {
+        "ansible_become_exe": str(tool),
+        "ansible_become_user": "nobody",
+        "lab_become": True,
+        "lab_preflight_become": True,
+    }
+    words = end(play(hosts, tmp_path, "teardown", *vault, "-vvv", "--limit", "s", **asking))
+    assert (tmp_path / "asked").exists()
+    assert words.count(password) == 0
+    seen = [tmp_path / "seen", *tmp_path.rglob("*.log"), *tmp_path.rglob("*.json"), variables]
+    assert not [file for file in seen if password.encode() in file.read_bytes()]
+
+
+def test_modules_and_kernel_packages_on_lab_machines() -> None:
+    pytest.skip("these hosts share this machine's kernel; tests/hosts/test_lab_kernel.py boots a machine of its own")

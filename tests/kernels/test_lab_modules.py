@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of the modules' sources go to a lab machine that builds them with DKMS."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from schema.names import cca_modules
+from tests import lab, plays
+
+pytestmark = pytest.mark.real_host
+
+PLAY = """\
+- hosts: localhost
+  gather_facts: false
+  vars_files: ["{root}/playbooks/roles/lab_kernel/vars/main.yml"]
+  tasks:
+    - ansible.builtin.copy:
+        dest: "{folder}/{{{{ item.key }}}}"
+        content: "{{{{ item.value }}}}"
+        mode: "0600"
+      loop: "{{{{ {{'texts': lab_kernel_texts, 'known': lab_kernel_known}} | dict2items }}}}"
+"""
+
+
+def sources(folder: Path, *algorithms: str) -> set[str]:
+    (folder / "playbooks").mkdir()
+    (folder / "kernels").symlink_to(lab.ROOT / "kernels")  # what the role finds beside the playbooks
+    (folder / "playbooks/play.yml").write_text(PLAY.format(root=lab.ROOT, folder=folder))
+    plays.run(str(folder / "playbooks/play"), variables={"lab_kernel_algorithms": algorithms})
+    texts: dict[str, str] = json.loads((folder / "texts").read_text())
+    for name, text in texts.items():
+        assert text == (lab.ROOT / "kernels/modules" / name).read_text()
+    return set(texts)
+
+
+def test_an_algorithms_module_is_found_by_its_name_and_by_its_alias(tmp_path: Path) -> None:
+    some = sources(tmp_path, "medley", "perack")
+    assert {name for name in some if name.endswith(".c")} == {"tcp_medley.c", "tcp_lbc.c"}
+    assert {"dkms.conf", "Kbuild", "compat.h"} <= some
+
+
+def test_without_a_choice_all_go_and_every_algorithm_can_be_chosen(tmp_path: Path) -> None:
+    names = {path.name for path in (lab.ROOT / "kernels/modules").glob("*.c") if not path.name.endswith(".mod.c")}
+    assert {name for name in sources(tmp_path) if name.endswith(".c")} == names
+    known = set(json.loads((tmp_path / "known").read_text()))
+    assert known == set(cca_modules())

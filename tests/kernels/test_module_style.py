@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The modules as a kernel maintainer would look at them: checkpatch, sparse, all warnings, version checks in one place."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hosts.virtual.launch import GuestKernel
+from kernels.build_key import module_sources
+from tests import lab
+
+pytestmark = pytest.mark.timeout(600)
+MODULES = lab.ROOT / "kernels/modules"
+SOURCES = sorted(name for name in module_sources(MODULES) if name.endswith((".c", ".h")))
+
+# File, what checkpatch says there, and why it stands. A file "" means all of them.
+EXCEPTIONS = (
+    ("compat.h", "LINUX_VERSION_CODE should be avoided", "the one place for it"),
+    ("compat.h", "Comparisons should place the constant on the right", "LINUX_VERSION_CODE >= … is how kernels write it"),
+    ("compat.h", "do not add new typedefs", "the type of proto->ioctl()'s argument differs between kernels"),
+    ("compat.h", "space prohibited before that ','", "a macro that stands for a parameter, or for none"),
+    ("compat.h", "Macros with complex values", "a macro that stands for a parameter list"),
+    ("cc_trace.h", "", "the layout is the one that define_trace.h requires"),
+    ("", "Prefer kzalloc_obj over kzalloc", "new in 7.0; Debian 12 and 13 have 6.1 and 6.12"),
+    ("rxbatch_sock.h", "struct proto_ops should normally be const", "copies of the kernel's own with one operation replaced"),
+    ("", "Avoid CamelCase: <Qdisc", "the kernel's own names"),
+    ("tcp_iss.c", "Possible repeated word: 'awnd'", "an equation"),
+)  # fmt: skip
+# A folder that the kernel's build names and leaves out.
+NOISE = re.compile(r"No such file or directory \[-Wmissing-include-dirs\]$")
+
+
+def excepted(name: str, words: str) -> bool:
+    return any(file in ("", name) and text in words for file, text, _ in EXCEPTIONS)
+
+
+@pytest.fixture(scope="module")
+def tree(kernel: GuestKernel) -> Path:
+    """What an out-of-tree module build of the kernel needs, checkpatch among it."""
+    return kernel.linux.parent / "build"
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_checkpatch_has_nothing_to_say(tree: Path, name: str) -> None:
+    found = complaints(tree, MODULES / name)
+    assert [words for words in found if not excepted(name, words)] == []
+
+
+@functools.cache
+def complaints(tree: Path, file: Path) -> tuple[str, ...]:
+    checkpatch = tree / "scripts/checkpatch.pl"
+    command = ["perl", checkpatch, "--strict", "--no-tree", "--terse", "--no-summary", "--color=never", "-f", file]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tree)
+    assert done.returncode in (0, 1) and "warnings" not in done.stderr, done.stderr
+    return tuple(line.partition(": ")[2] for line in done.stdout.splitlines() if re.match(r".+:\d+: ", line))
+
+
+def test_checkpatch_is_really_asked(tree: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tcp_zeta.c"
+    file.write_text("// SPDX-License-Identifier: GPL-2.0-only\nint f( int a ){return a;}\n")
+    assert any("open brace" in words for words in complaints(tree, file))
+
+
+def test_every_exception_is_still_needed(tree: Path) -> None:
+    found = {name: complaints(tree, MODULES / name) for name in SOURCES}
+    unused = [
+        (file, text)
+        for file, text, _ in EXCEPTIONS
+        if not any(text in words for name, all_words in found.items() if file in ("", name) for words in all_words)
+    ]
+    assert unused == []
+
+
+def test_only_compat_h_looks_at_the_kernel_s_version() -> None:
+    looks = [
+        name
+        for name in SOURCES
+        if re.search(r"LINUX_VERSION_CODE|KERNEL_VERSION\(|linux/version\.h|RHEL_RELEASE", (MODULES / name).read_text())
+    ]
+    assert looks == ["compat.h"]
+
+
+@pytest.fixture(scope="module")
+def words(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What compiler (W=1) and sparse say about all modules, and about one with known faults."""
+    if shutil.which("sparse", path="/usr/bin") is None:
+        pytest.skip("sparse is not installed; playbooks/test_environment.yml installs it")
+    work = tmp_path_factory.mktemp("modules")
+    for name in module_sources(MODULES):
+        shutil.copy(MODULES / name, work / name)
+    (work / "tcp_zeta.c").write_text(FAULTY)
+    # sparse 0.6.4 does not know __typeof_unqual__, without which the kernel's build refuses to run it, nor that the length
+    # of a literal is constant, which the MODULE_… macros assert; after an error it keeps its warnings to itself
+    check = "CHECK=sparse -D__typeof_unqual__=__typeof__ '-D__builtin_strlen(x)=(sizeof(x)-1)'"
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": os.environ.get("HOME", "/")}
+    command = ["make", "-C", tree, "ARCH=um", f"M={work}", "W=1", "C=2", check, "modules"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (done.stdout + done.stderr).splitlines()
+    return [line for line in lines if re.search(r"warning:|error:|note:", line) and not NOISE.search(line)]
+
+
+FAULTY = """\
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/module.h>
+#include <linux/types.h>
+static const int unused = 3;
+__be32 wrong(u32 a);
+__be32 wrong(u32 a) { return a; }
+MODULE_DESCRIPTION("Faults that the tools have to find");
+MODULE_LICENSE("GPL");
+"""
+
+
+def test_neither_compiler_nor_sparse_has_anything_to_say(words: list[str]) -> None:
+    assert [line for line in words if "tcp_zeta.c" not in line] == []
+
+
+def test_compiler_and_sparse_are_really_asked(words: list[str]) -> None:
+    assert any("tcp_zeta.c" in line and "-Wunused-const-variable" in line for line in words)
+    assert any("tcp_zeta.c" in line and "incorrect type in return expression" in line for line in words)

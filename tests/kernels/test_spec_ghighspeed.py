@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gentle HighSpeed: RFC 3649's table, the trend test, and the module against the specification."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hosts.virtual.launch import GuestKernel
+from kernels.reference import ghighspeed, highspeed
+from tests.harness.differential import compare
+from tests.harness.harness import Flow, Hook, Scenario, run
+from tests.spec_runs import follows
+
+MODULES = pathlib.Path(__file__).parents[2] / "kernels" / "modules"
+
+# RFC 3649 appendix B, some rows: w, a(w), b(w)
+RFC_ROWS = [
+    (118, 2, 0.44),
+    (221, 3, 0.41),
+    (347, 4, 0.38),
+    (495, 5, 0.37),
+    (663, 6, 0.35),
+    (851, 7, 0.34),
+    (1058, 8, 0.33),
+    (1284, 9, 0.32),
+    (1529, 10, 0.31),
+]
+
+
+@pytest.mark.parametrize(("w", "a", "b"), RFC_ROWS)
+def test_the_response_is_that_of_rfc_3649(w: int, a: int, b: float) -> None:
+    """The RFC prints a(w) cut to whole packets and b(w) rounded to hundredths."""
+    assert int(highspeed.RFC3649.a(w)) == a
+    assert highspeed.RFC3649.b(w) == pytest.approx(b, abs=0.0101)
+
+
+def test_the_header_of_the_modules_is_made_from_the_formulas() -> None:
+    assert (MODULES / "cc_highspeed.h").read_text() == highspeed.header()
+
+
+@given(w=st.integers(1, 10**6), response=st.sampled_from([highspeed.THESIS, highspeed.RFC3649]))
+def test_growth_and_reduction_stay_in_their_ranges(w: int, response: highspeed.Response) -> None:
+    assert 1 <= response.a(w) < 80
+    assert 0.1 <= response.b(w) + 1e-12 <= 0.5 + 1e-9
+    assert response.a(w) <= response.a(w + 1) + 1e-9
+    assert response.b(w) >= response.b(w + 1)
+
+
+@pytest.mark.parametrize(("level", "df", "t"), [(0.01, 30, 2.457), (0.05, 30, 1.697), (0.1, 14, 1.345)])
+def test_critical_values_are_those_of_the_tables(level: float, df: int, t: float) -> None:
+    assert ghighspeed.t_critical(level, df) == pytest.approx(t, rel=2e-3)
+
+
+def test_without_a_trend_the_test_errs_as_often_as_its_level_says() -> None:
+    """2000 tests of noise: 1 % each way would be 20; five standard deviations are 22."""
+    noise = random.Random(1)
+    results = [ghighspeed.trend([(i, noise.gauss(0.1, 0.01)) for i in range(32)], 0.01) for _ in range(2000)]
+    assert results.count(1) < 42
+    assert results.count(-1) < 42
+    assert results.count(1) + results.count(-1) > 10
+
+
+@settings(max_examples=50)
+@given(slope=st.floats(1e-4, 1.0), seed=st.integers(0, 99))
+def test_a_clear_trend_is_found_in_both_directions(slope: float, seed: int) -> None:
+    noise = random.Random(seed)
+    points = [(i, 0.1 + slope * i + noise.gauss(0, slope)) for i in range(32)]
+    assert ghighspeed.trend(points, 0.01) == 1
+    assert ghighspeed.trend([(t, -d) for t, d in points], 0.01) == -1
+
+
+def test_the_initial_slow_start_ends_at_a_quarter_with_ssthresh_at_half() -> None:
+    spec = ghighspeed.GentleHighSpeed(100.0)
+    spec.on_loss(1.0)
+    assert spec.ssthresh == 25
+    spec.on_recovered(0, 0)
+    assert (spec.cwnd, spec.ssthresh) == (25, 50)
+    spec.on_loss(2.0)
+    assert spec.ssthresh == 13  # b(25) = 1/2, w <= W_low
+
+
+def reference(hook: Hook) -> ghighspeed.GentleHighSpeed:
+    return ghighspeed.GentleHighSpeed(float(hook.cwnd))
+
+
+def flow(seconds: float) -> tuple[Flow, ...]:
+    return (Flow("ghighspeed", phases=((seconds, None),)),)
+
+
+M = ("ghighspeed",)
+SCENARIOS = {
+    "slow start, both modes, congestion loss": Scenario(flow(60), M, seconds=60, buffer_packets=300, rate_mbit=50),
+    "random loss": Scenario(flow(30), M, seconds=30, loss_percent=0.05),
+    "heavy random loss": Scenario(flow(30), M, seconds=30, loss_percent=2),
+    "timeout": Scenario(flow(20), M, seconds=20, blackouts=((4, 2), (12, 1))),
+    "longer path": Scenario(
+        flow(20),
+        M,
+        seconds=20,
+        changes=((8, "tc -n wir qdisc change dev wir-rtr root netem delay 70ms limit 1000000"),),
+    ),
+    "application-limited": Scenario(
+        (Flow("ghighspeed", phases=((3, None), (4, 2e5), (3, 0), (5, None))),), M, seconds=15
+    ),
+    "NewReno recovery": Scenario(flow(30), M, seconds=30, sack=False, loss_percent=0.3),
+    "slow interface": Scenario(flow(10), M, seconds=10, sender_mbit=40),
+}
+
+
+def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
+    """One packet, or 0.5 %: a(w) comes from a table within 0.4 % and adds up between losses."""
+    follows(kernel, SCENARIOS, reference, 1, 0.005)
+
+
+def test_slow_start_ends_where_the_senders_own_interface_is_the_slowest(kernel: GuestKernel) -> None:
+    """The first packet of a window is ACKed before the window has been sent."""
+    result = run(kernel, SCENARIOS["slow interface"])
+    assert [h for h in result.flow() if h.hook == "A" and h.ssthresh < 10**6]
+    assert compare(result.flow(), reference, 1, 0.005).losses == 0
+
+
+def test_rfc_3649_and_limited_slow_start_are_parameters(kernel: GuestKernel) -> None:
+    scenario = Scenario(flow(10), M, seconds=10, params={"ghighspeed": {"w_low": 38, "max_ssthresh": 50}})
+    result = run(kernel, scenario)
+
+    def rfc(hook: Hook) -> ghighspeed.GentleHighSpeed:
+        response = dataclasses.replace(highspeed.RFC3649)
+        return ghighspeed.GentleHighSpeed(float(hook.cwnd), response=response, max_ssthresh=50)
+
+    assert compare(result.flow(), rfc, 1, 0.005).mismatches == []

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SPM: the estimate from the gaps of packet pairs, and the module against the specification."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hosts.virtual.launch import GuestKernel
+from kernels.reference import spm
+from tests.harness.harness import Flow, Hook, run_all
+from tests.harness.scenarios import standard
+from tests.spec_runs import follows
+
+
+def test_gaps_that_come_out_as_they_went_in_give_the_smallest() -> None:
+    assert spm.gamma([(x, x) for x in spm.INPUT_GAPS * 3]) == 1.0
+
+
+@given(a=st.floats(0.1, 0.9), b=st.floats(0.2, 3.0))
+def test_the_line_through_wider_gaps_meets_the_turning_point(a: float, b: float) -> None:
+    """Below the turning point gamma = b / (1 - a) gaps come out as a x + b, above it as they went in (Yu section 4.3)."""
+    turning = b / (1 - a)
+    samples = [(x, max(x, a * x + b)) for x in spm.INPUT_GAPS * 3]
+    got = spm.gamma(samples)
+    assert got is not None
+    smallest = next((x for x in spm.INPUT_GAPS if max(x, a * x + b) <= 1.05 * x), spm.INPUT_GAPS[-1])
+    assert got <= smallest
+    if smallest not in (spm.INPUT_GAPS[0], spm.INPUT_GAPS[1]) and turning >= smallest:
+        assert got == pytest.approx(min(smallest, turning))
+
+
+def test_a_slope_of_one_or_more_gives_no_estimate() -> None:
+    assert spm.gamma([(x, 2 * x) for x in spm.INPUT_GAPS * 3]) is None
+
+
+def reference(hook: Hook) -> spm.Spm:
+    assert hook.count == 1
+    return spm.Spm(float(hook.cwnd))
+
+
+def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
+    """One packet, or 1 %: gaps are cut to 1/1024 y0 and whole microseconds."""
+    got = follows(kernel, standard("spm"), reference, 1, 0.01)
+    assert all(got[name].estimates == 1 and got[name].pairs >= 12 for name in ("growth", "delayed ACKs", "timeout"))
+
+
+def estimates(hooks: list[Hook]) -> list[int]:
+    return [h.count for h in hooks if h.hook == "M"]
+
+
+def test_an_idle_path_is_estimated_exactly_and_a_shared_one_lower(kernel: GuestKernel) -> None:
+    """20 Mbit/s of 1014-byte frames and 100.4 ms: 405.6 us per packet, 247 packets; beside a flow that fills it, less."""
+    alone = dataclasses.replace(standard("spm")["growth"], seconds=3, flows=(Flow("spm", phases=((3.0, None),)),))
+    other = Flow("reno", 40001, 0.0, ((14.0, None),))
+    shared = dataclasses.replace(alone, seconds=14, flows=(other, Flow("spm", 40000, 10.0, ((4.0, None),))))
+    slow = dataclasses.replace(alone, quickack=False)
+    results = list(run_all(kernel, [alone, shared, slow]))
+    found = [estimates(list(r.flow())) for r in results]
+    print(found)
+    assert found[0] == [pytest.approx(247, abs=1)]
+    assert found[2] == [pytest.approx(247, abs=1)]
+    assert len(found[1]) <= 1
+    assert all(got < 200 for got in found[1])
+    for result in (results[0], results[2]):
+        pairs = sum(h.hook == "D" for h in result.flow())
+        assert result.counters["rcv"]["TCPOFOQueue"] == pairs
+        assert result.counters["snd"]["RetransSegs"] == 0

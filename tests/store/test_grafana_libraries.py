@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Grafana 9.4's and the current Grafana's own code makes of the dashboards: no server is needed for that.
+
+Each panel's SQL is asked of a real database; its answer goes through Grafana's transformations, field overrides, units and colours.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import grafana, store_lab
+from store import debian_server
+from store.connect import connected
+from tests import grafana_libraries
+from tests.store.test_dashboards import chosen, filled, time_of
+
+pytestmark = pytest.mark.root
+Panels = dict[tuple[str, str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def database(timescale: debian_server.Server, tmp_path_factory: pytest.TempPathFactory) -> store_lab.Database:
+    return filled(timescale, "libraries", tmp_path_factory.mktemp("results"))
+
+
+@pytest.fixture(scope="module")
+def asked(database: store_lab.Database) -> Panels:
+    """Every panel with its answers, by (dashboard, number and title)."""
+    found = {}
+    for path in grafana.BOARDS:
+        content = grafana.board(path)
+        values = chosen(database, content)
+        with connected("reader", database.url) as connection:
+            for panel in content["panels"]:
+                frames = []
+                for target in panel["targets"]:
+                    cursor = connection.execute(grafana.expand(target["rawSql"], values, time_of(content)))
+                    columns = [column.name for column in cursor.description or ()]
+                    frames.append(grafana_libraries.frame(target, columns, cursor.fetchall()))
+                found[path.stem, f"{panel['id']} {panel['title']}"] = {
+                    "title": panel["title"], "type": panel["type"], "transformations": panel.get("transformations") or [],
+                    "fieldConfig": panel["fieldConfig"], "frames": frames,
+                }  # fmt: skip
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    return grafana_libraries.installed()
+
+
+@pytest.fixture(scope="module", params=grafana_libraries.VERSIONS)
+def drawn(request: pytest.FixtureRequest, folder: Path, asked: Panels) -> Panels:
+    """What a version of Grafana shows of each panel."""
+    return dict(zip(asked, grafana_libraries.check(folder, request.param, list(asked.values())), strict=True))
+
+
+def one(drawn: Panels, dashboard: str, title: str) -> dict[str, Any]:
+    (found,) = (panel for (board, name), panel in drawn.items() if board == dashboard and name.endswith(f" {title}"))
+    return found
+
+
+def test_every_panel_is_understood_and_shows_something(drawn: Panels) -> None:
+    """Units, colours, matchers and transformations are known by these names, and values are left after them."""
+    assert len(drawn) > 50
+    for place, panel in drawn.items():
+        assert panel["errors"] == [], place
+        values = [value for frame in panel["frames"] for field in frame["fields"] for value in field["values"]]
+        assert any(value is not None for value in values), place
+
+
+def test_time_series_have_a_time_and_numbers(asked: Panels, drawn: Panels) -> None:
+    for place, panel in asked.items():
+        if panel["type"] == "timeseries":
+            for frame in drawn[place]["frames"]:
+                types = [field["type"] for field in frame["fields"]]
+                assert types[0] == "time" and set(types[1:]) == {"number"}, place
+
+
+def test_overrides_find_their_columns(asked: Panels, drawn: Panels) -> None:
+    """Of slots of bands there may be more than groups; every other override names something that is there."""
+    for place, panel in drawn.items():
+        lost = [str(matcher["options"]) for matcher in panel["unmatched"]]
+        assert [name for name in lost if not name.lstrip("/^")[:1].isdigit()] == [], place
+        assert len(lost) < len(asked[place]["fieldConfig"]["overrides"]) or not lost, place
+
+
+@pytest.mark.parametrize(
+    ("dashboard", "title", "axis", "series"),
+    [
+        ("compare", "Throughput against delay", "Mean RTT", {"reno", "cubic", "medley"}),
+        ("sweep", "Metric against parameter", "Value of the parameter", {"1: cubic", "2: medley", "3: reno", "1 low 95 %", "1 high 95 %"}),
+    ],
+)  # fmt: skip
+def test_charts_over_a_number_have_a_numeric_axis_and_a_series_per_algorithm(
+    drawn: Panels, dashboard: str, title: str, axis: str, series: set[str]
+) -> None:
+    (frame,) = one(drawn, dashboard, title)["frames"]
+    x, *rest = frame["fields"]
+    assert (x["name"], x["type"]) == (axis, "number")
+    assert x["values"] and all(isinstance(value, int | float) for value in x["values"])
+    assert {field["name"] for field in rest} == series
+    assert {field["type"] for field in rest} == {"number"}
+    assert all(value is None or isinstance(value, int | float) for field in rest for value in field["values"])
+
+
+def test_bands_fill_down_to_a_series_that_is_there(drawn: Panels) -> None:
+    panel = one(drawn, "compare", "Goodput by group")
+    (frame,) = panel["frames"]
+    fields = {field["name"]: field["config"] for field in frame["fields"]}
+    filled_to = {
+        name: config["custom"]["fillBelowTo"]
+        for name, config in fields.items()
+        if "fillBelowTo" in (config["custom"] or {})
+    }
+    assert filled_to == {"1 high 95 %": "1 low 95 %", "2 high 95 %": "2 low 95 %"}  # grouped by buffer: 250p and 50p
+    assert fields["1: 250p"]["color"] == fields["1 high 95 %"]["color"] == fields["1 low 95 %"]["color"]
+    assert fields["1 low 95 %"]["custom"]["hideFrom"]["legend"] is True
+
+
+def test_the_heat_map_has_a_row_and_a_column_per_value_and_colours_its_cells(drawn: Panels) -> None:
+    (frame,) = one(drawn, "sweep", "Heat map")["frames"]
+    head, *cells = frame["fields"]
+    assert head["name"] == "first\\second"
+    assert cells
+    for field in cells:
+        assert field["config"]["color"]["mode"] == "continuous-BlPu"
+        assert field["config"]["custom"]["displayMode"] == "color-background-solid"
+
+
+def test_units_and_verdicts_are_shown_in_words(drawn: Panels) -> None:
+    (frame,) = one_table(drawn)["frames"]
+    fields = {field["name"]: field for field in frame["fields"]}
+    assert fields["duration_s"]["text"] == "20 s"
+    assert fields["verdict"]["text"] in ("valid", "suspect", "invalid", "failed")
+    assert fields["verdict"]["colour"]
+
+
+def one_table(drawn: Panels) -> dict[str, Any]:
+    """The table of runs; a number above it has the same title."""
+    return next(panel for (board, _), panel in drawn.items() if board == "experiments" and any(
+        field["name"] == "verdict" for frame in panel["frames"] for field in frame["fields"]))  # fmt: skip
+
+
+@pytest.mark.parametrize("version", grafana_libraries.VERSIONS)
+def test_what_grafana_does_not_know_is_found(folder: Path, version: str) -> None:
+    override = {"matcher": {"id": "byName", "options": "a"}, "properties": [{"id": "unit", "value": "furlongs"}]}
+    panel = {"fieldConfig": {"defaults": {"color": {"mode": "plaid"}}, "overrides": [override]}, "transformations": [{"id": "knit"}],
+             "frames": []}  # fmt: skip
+    (found,) = grafana_libraries.check(folder, version, [panel])
+    assert found["errors"] == ["no colour mode plaid", "no unit furlongs", "no transformation knit"]
