@@ -18,6 +18,29 @@ class UsageError(WarpbedError):
     exit_code = 2
 
 
+Name = str | int
+
+
+class ParameterError(ValueError):
+    """A bad value of a parameter. It carries which one, so that nobody has to read that back from the text.
+
+    name: the parameter, and the place within it where it has parts: ("links", 0, "rate")
+    text: what is wrong and what is allowed
+    """
+
+    def __init__(self, name: Name | tuple[Name, ...], text: str) -> None:
+        self.name = name if isinstance(name, tuple) else (name,)
+        self.text = text
+        super().__init__(f"{'.'.join(map(str, self.name))}: {text}")
+
+    @classmethod
+    def at(cls, name: Name, error: ValueError) -> ParameterError:
+        """An error of a parameter's value, as one of the parameter."""
+        if isinstance(error, ParameterError):
+            return cls((name, *error.name), error.text)
+        return cls(name, str(error))
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong in a file. `line` counts from 1."""

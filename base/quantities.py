@@ -8,13 +8,27 @@ what was seen and what is allowed.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
+from typing import TypeVar
+
+from base.errors import ParameterError
+
+T = TypeVar("T")
 
 RATE_UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 TIME_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 BYTE_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]+)")
+
+
+def parameter(parameters: object, name: str, parse: Callable[[str], T]) -> T:
+    """A quantity that is one of several parameters; a bad one raises ParameterError with its name."""
+    try:
+        return parse(getattr(parameters, name))
+    except ValueError as error:
+        raise ParameterError.at(name, error) from error
 
 
 def _parse(text: object, units: dict[str, int], what: str) -> Decimal:

@@ -23,10 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from base.errors import UsageError, WarpbedError
+from base.nearest import nearest
 from base.paths import ROOT
 from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel
-from schema.names import IN_TREE_CCAS, MODULES, nearest
+from schema.names import IN_TREE_CCAS, MODULES
 
 HERE = Path(__file__).resolve().parent / "cost"
 LINE = re.compile(r"^COST (\w+) (\d+) (\d+) (\d+)\s*$", re.MULTILINE)

@@ -7,12 +7,13 @@ it (`gilbert-elliott p=1% r=30%`, `steps 0s=20ms 15s=27ms repeat=30s`).
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from base.errors import ParameterError
+from base.nearest import nearest
 from base.quantities import buffer_size, delay_ns, rate_bps, ratio, size_bytes
 from network import traces
 from network.impairments import (
@@ -71,7 +72,7 @@ class LinkTexts:
     def direction(self, **changed: str) -> Direction:
         """The link as a direction, with some of its texts exchanged.
 
-        Raises ValueError that starts with the name of the parameter.
+        Raises ParameterError with the name of the text that is wrong.
         """
         return direction({**{name: getattr(self, name) for name in WORDS}, **changed})
 
@@ -85,9 +86,8 @@ def rate_and_delay(rate_text: str, delay_text: str, names: Mapping[str, str], bu
     texts = {"rate": rate_text, "delay": delay_text, **({"buffer": buffer_text} if has_buffer else {})}
     try:
         return direction(texts)
-    except ValueError as error:
-        word, _, rest = str(error).partition(": ")
-        raise ValueError(f"{names.get(word, word)}: {rest}") from error
+    except ParameterError as error:
+        raise ParameterError(tuple(names.get(str(part), part) for part in error.name), error.text) from error
 
 
 def per_item(text: str, count: int, name: str) -> list[str]:
@@ -96,7 +96,7 @@ def per_item(text: str, count: int, name: str) -> list[str]:
     if len(parts) == 1:
         return parts * count
     if len(parts) != count:
-        raise ValueError(f"{name}: {len(parts)} values for {count} links; write one for all or one for each")
+        raise ParameterError(name, f"{len(parts)} values for {count} links; write one for all or one for each")
     return parts
 
 
@@ -118,52 +118,52 @@ _IDEAL = {name: getattr(Direction(), name) for names in _FIELDS.values() for nam
 def direction(texts: Mapping[str, str]) -> Direction:
     """A direction from texts by their names in WORDS; what is not there is an ideal wire.
 
-    Raises ValueError that starts with the name of the text that is wrong.
+    Raises ParameterError with the name of the text that is wrong.
     """
     return changed(Direction(), texts)
 
 
 def changed(base: Direction, texts: Mapping[str, str]) -> Direction:
-    """A direction of which some words are said anew.
+    """A direction with some of its words overridden.
 
-    Raises ValueError that starts with the name of the text that is wrong.
+    Raises ParameterError with the name of the text that is wrong.
     """
     fields: dict[str, Any] = {}
     for word, text in texts.items():
         if word not in WORDS:
-            raise ValueError(f"{word}: a link has no such word; {_near(word, WORDS)}")
+            raise ParameterError(word, f"a link has no such word; {nearest(word, WORDS)}")
         try:
             fields.update({name: _IDEAL[name] for name in _FIELDS[word]})
             fields.update(_PARSERS[word](text))
         except ValueError as error:
-            raise ValueError(f"{word}: {error}") from error
-    made = replace(base, **fields)
-    if made.rate_bps is None:
-        if made.queue != DROPTAIL:
-            raise ValueError("queue: a link without a rate has no queue; give it a rate")
-        made = replace(made, buffer=None)
-    for word, message in _conflicts(made):
-        raise ValueError(f"{word}: {message}")
-    return made
+            raise ParameterError.at(word, error) from error
+    link = replace(base, **fields)
+    if link.rate_bps is None:
+        if link.queue != DROPTAIL:
+            raise ParameterError("queue", "a link without a rate has no queue; give it a rate")
+        link = replace(link, buffer=None)
+    for word, text in _conflicts(link):
+        raise ParameterError(word, text)
+    return link
 
 
-def _conflicts(made: Direction) -> Iterable[tuple[str, str]]:
+def _conflicts(link: Direction) -> Iterable[tuple[str, str]]:
     """What the parts of a link ask of each other, as (word, what is wrong)."""
-    shortest = made.delay_ns if made.varying_delay is None else min(made.varying_delay.values)
-    if made.jitter is not None and shortest + made.jitter.reach_ns[0] < 0:
-        low = -made.jitter.reach_ns[0]
+    shortest = link.delay_ns if link.varying_delay is None else min(link.varying_delay.values)
+    if link.jitter is not None and shortest + link.jitter.reach_ns[0] < 0:
+        low = -link.jitter.reach_ns[0]
         yield (
             "delay",
             (
-                f"a {made.jitter.distribution} jitter reaches {low / 1e6:g} ms below the delay of {shortest / 1e6:g} ms, "
+                f"a {link.jitter.distribution} jitter reaches {low / 1e6:g} ms below the delay of {shortest / 1e6:g} ms, "
                 f"which would be negative; ask for a delay of at least {low / 1e6:g} ms or less jitter"
             ),
         )
-    if made.reorder and not (made.delay_ns and made.varying_delay is None):
+    if link.reorder and not (link.delay_ns and link.varying_delay is None):
         yield "reorder", "packets overtake those in flight, so the link needs a constant delay"
-    if made.queue.kind in ("codel", "fq_codel", "pie") and made.buffer is not None and made.buffer.unit == "bytes":
-        yield "buffer", f"{made.queue.kind} counts packets: write the buffer as packets, such as 250p"
-    if made.queue.kind == "cake" and made.buffer is not None and made.buffer.unit == "packets":
+    if link.queue.kind in ("codel", "fq_codel", "pie") and link.buffer is not None and link.buffer.unit == "bytes":
+        yield "buffer", f"{link.queue.kind} counts packets: write the buffer as packets, such as 250p"
+    if link.queue.kind == "cake" and link.buffer is not None and link.buffer.unit == "packets":
         yield "buffer", "cake counts bytes: write the buffer as bytes, such as 375KB"
 
 
@@ -264,7 +264,7 @@ def loss(text: str) -> dict[str, Any]:
         return {"bit_errors": _bit_errors(words)}
     if not head[0].isdigit():
         raise ValueError(
-            f"there is no loss model {head!r}; {_near(head, ('gilbert-elliott', 'markov', 'bit-errors', 'steps'))}"
+            f"there is no loss model {head!r}; {nearest(head, ('gilbert-elliott', 'markov', 'bit-errors', 'steps'))}"
         )
     _only(words, ())
     return {"loss": ratio(head)}
@@ -348,15 +348,16 @@ def _pairs(words: Iterable[str]) -> Iterable[tuple[str, str]]:
 
 def _only(words: Iterable[str], allowed: Iterable[str]) -> dict[str, str]:
     """Words as name=value, each name one of those allowed and given once."""
-    known, found = tuple(allowed), {}
+    known = tuple(allowed)
+    values: dict[str, str] = {}
     for word in words:
         if word.partition("=")[0] not in known:
-            raise ValueError(f"{word!r} has no meaning here; {_near(word.partition('=')[0], known)}")
+            raise ValueError(f"{word!r} has no meaning here; {nearest(word.partition('=')[0], known)}")
     for key, value in _pairs(words):
-        if key in found:
+        if key in values:
             raise ValueError(f"{key}= is there twice")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def _steps(words: Iterable[str], parse: Callable[[str], float], example: str) -> Steps:
@@ -414,11 +415,5 @@ def _whole(text: str) -> int:
 def _one_of(word: str, allowed: Iterable[str]) -> str:
     names = list(allowed)
     if word not in names:
-        raise ValueError(f"{word!r}: {_near(word, names)}")
+        raise ValueError(f"{word!r}: {nearest(word, names)}")
     return word
-
-
-def _near(word: str, allowed: Iterable[str]) -> str:
-    names = list(allowed)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
-    return f"{f'did you mean {near[0]}? ' if near else ''}allowed: {', '.join(names) or 'nothing more'}"

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from base import quantities
-from schema.names import algorithms, nearest
+from base.nearest import nearest
+from schema.names import algorithms
 
 
 def checked(parse: Callable[[str], object]) -> AfterValidator:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from base.errors import Problem, SpecError
+from base.nearest import nearest
 from schema.base import Cca, Scalar
 from schema.load import Document, Loc
-from schema.names import IN_TREE_CCAS, CcaModule, cca_modules, nearest
+from schema.names import IN_TREE_CCAS, CcaModule, cca_modules
 
 Use = tuple[Loc, Cca]
 """An algorithm, and where the file says who uses it."""

@@ -15,8 +15,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from base.errors import Problem, SpecError, UsageError
+from base.nearest import nearest
 from schema.model import Experiment
-from schema.names import nearest
 
 MAX_FILE_BYTES = 1 << 20
 MAX_NODES = 100_000

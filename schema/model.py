@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from base import quantities
+from base.nearest import nearest
 from schema.base import (
     Cca,
     Model,
@@ -21,7 +22,6 @@ from schema.base import (
     Time,
     with_short_cca,
 )
-from schema.names import nearest
 from schema.published import Published
 from schema.repeats import MOST, Repeats
 from schema.traffic import Starts, Traffic

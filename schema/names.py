@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that experiment files may use, and the nearest one to a name that does not exist."""
+"""Names that experiment files may use."""
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,11 +71,3 @@ def project_ccas() -> dict[str, Path]:
 
 def algorithms() -> list[str]:
     return sorted({*IN_TREE_CCAS, *project_ccas()})
-
-
-def nearest(name: str, allowed: Iterable[str]) -> str:
-    """A sentence on what is allowed, with the nearest name first where one is near."""
-    names = sorted(allowed)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"{hint}allowed: {', '.join(names) or 'none'}"

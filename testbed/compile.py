@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from base import quantities
 from base.errors import Problem, SpecError
+from base.nearest import nearest
 from hosts import abilities
 from network.model import Network, idle_rtt_ns, path
 from network.tc import own_modules
@@ -15,7 +16,6 @@ from schema.base import Cca
 from schema.cca_params import in_tree_params, module_params
 from schema.load import Document, Loc
 from schema.model import Experiment, Flow, HostRules
-from schema.names import nearest
 from schema.traffic import TcpEntry, Video, Web
 from testbed import compile_traffic
 from testbed.compile_traffic import Window

@@ -11,13 +11,13 @@ from typing import Any
 
 from base import quantities
 from base.errors import Problem, SpecError
+from base.nearest import nearest
 from plan import draws
 from plan.model import FIRST_PORT, FlowPlan, TrafficPlan
 from schema import distributions
 from schema import traffic as spec
 from schema.load import Document, Loc
 from schema.model import Experiment, Flow
-from schema.names import nearest
 
 ETHERNET_HEADER_BYTES = 14
 MAX_ARRIVALS = 100_000

@@ -10,10 +10,10 @@ from analysis import metrics
 from analysis.errors import AnalysisError
 from analysis.expectations import parse
 from base.errors import Problem, SpecError
+from base.nearest import nearest
 from plan.model import Plan
 from schema.load import Document, Loc, load
 from schema.model import Experiment
-from schema.names import nearest
 from schema.repeats import Repeats
 from testbed.compile import compile_plan
 from testbed.compile_traffic import is_random

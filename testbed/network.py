@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import topologies
-from base.errors import Problem, SpecError
+from base.errors import ParameterError, Problem, SpecError
+from base.nearest import nearest
 from network import traces
 from network.link_words import changed
 from network.model import Link, Network
 from schema.load import Document, Loc
 from schema.model import Experiment
-from schema.names import nearest
-
-_PLACE = re.compile(r"([a-z_]+(?:\.[a-z0-9_]+)*): (.*)", re.DOTALL)
 
 
 def network_of(experiment: Experiment, document: Document) -> Network:
@@ -45,55 +43,51 @@ def network_of(experiment: Experiment, document: Document) -> Network:
         try:
             network = topologies.build(topology.name, dict(topology.params))
         except (ValueError, TypeError) as error:
-            loc, message = _place(str(error), topology.params)
-            raise fail(("topology", "params", *loc), message) from error
+            loc, text = _place(error, topology.params)
+            raise fail(("topology", "params", *loc), text) from error
         for key, texts in topology.links.items():
             try:
                 network = _with_link(network, key, texts)
             except ValueError as error:
-                loc, message = _place(str(error), texts)
-                raise fail(("topology", "links", key, *loc), message) from error
+                loc, text = _place(error, texts)
+                raise fail(("topology", "links", key, *loc), text) from error
     if network.problems():
         raise fail(("topology",), "; ".join(network.problems()))
     return network
 
 
-def _place(message: str, params: Mapping[str, Any]) -> tuple[Loc, str]:
-    """The parameter that an error names at its beginning, or whose value it shows, and the rest of it."""
-    match = _PLACE.fullmatch(message)
-    if match is not None:
-        first, *rest = match[1].split(".")
-        if first in params:
-            return (first, *(int(part) if part.isdigit() else part for part in rest)), match[2]
-    named = [name for name, value in params.items() if repr(value) in message]
-    return tuple(named[:1]), message
+def _place(error: Exception, given: Mapping[str, Any]) -> tuple[Loc, str]:
+    """Where in the file an error belongs: to its parameter where the file gives it, else to all of them."""
+    if isinstance(error, ParameterError) and error.name[0] in given:
+        return error.name, error.text
+    return (), str(error)
 
 
 def _with_link(network: Network, key: str, texts: Mapping[str, str]) -> Network:
-    """The network with one link (`a-b`) or one direction of it (`a>b`) said anew."""
+    """The network with one link (`a-b`) or one direction of it (`a>b`) overridden."""
     a, sign, b = re.split("([>-])", key)
     links = list(network.links)
-    found = [i for i, link in enumerate(links) if {link.a, link.b} == {a, b}]
-    if not found:
+    between = [i for i, link in enumerate(links) if {link.a, link.b} == {a, b}]
+    if not between:
         known = [text for link in links for text in (f"{link.a}{sign}{link.b}", f"{link.b}{sign}{link.a}")]
         raise ValueError(f"there is no link {key}; {nearest(key, known[:200])}")
-    for i in found:
+    for i in between:
         link = links[i]
-        there = link.a == a
-        forward = changed(link.forward, texts) if sign == "-" or there else link.forward
-        backward = changed(link.backward, texts) if sign == "-" or not there else link.backward
+        is_forward = link.a == a
+        forward = changed(link.forward, texts) if sign == "-" or is_forward else link.forward
+        backward = changed(link.backward, texts) if sign == "-" or not is_forward else link.backward
         links[i] = Link(link.a, link.b, forward, backward)
     return replace(network, links=tuple(links))
 
 
 def trace_digests(topology: Mapping[str, Any], folder: Path) -> dict[str, str]:
     """SHA-256 of every trace that a topology names: a run's id must change with their content."""
-    found = {}
+    digests = {}
     for text in _texts(topology):
         head, _, name = text.strip().partition(" ")
         if head == "trace" and (path := traces.place(folder, name.strip())).is_file():
-            found[name.strip()] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return found
+            digests[name.strip()] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return digests
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from base.errors import UsageError
-from schema.names import nearest
+from base.nearest import nearest
 from testbed.runs import Run
 
 

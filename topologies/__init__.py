@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from base.errors import UsageError
+from base.errors import ParameterError, UsageError
 from network.model import Network
 
 PARTS = ("Parameters", "network", "topos")
@@ -37,7 +37,10 @@ def load(name: str) -> ModuleType:
     """
     if name not in names():
         raise KeyError(name)
-    module = importlib.import_module(f"{__name__}.{name}")
+    try:
+        module = importlib.import_module(f"{__name__}.{name}")
+    except (ImportError, SyntaxError) as error:
+        raise UsageError(f"topologies/{name}.py: cannot be loaded: {error}") from error
     if missing := [part for part in PARTS if not hasattr(module, part)]:
         raise UsageError(
             f"{module.__file__}: not a topology, it does not define {', '.join(missing)}; "
@@ -53,13 +56,13 @@ def parameter_names(name: str) -> list[str]:
 def build(name: str, params: dict[str, Any]) -> Network:
     """The network of a topology with its parameters.
 
-    Raises KeyError for an unknown topology, TypeError for unknown parameters, ValueError for bad values.
+    Raises KeyError for an unknown topology, TypeError for unknown parameters, ParameterError for bad values.
     """
     module = load(name)
     kinds = {field.name: str(field.type) for field in dataclasses.fields(module.Parameters)}
     for key, value in params.items():
         wanted = kinds.get(key, "")
         if wanted in _KINDS and not isinstance(value, _KINDS[wanted][0]):
-            raise ValueError(f"{key}: {value!r}: {_KINDS[wanted][1]} is needed")
+            raise ParameterError(key, f"{value!r}: {_KINDS[wanted][1]} is needed")
     network: Network = module.network(module.Parameters(**params))
     return network

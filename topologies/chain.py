@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.custom import expose
+from base.errors import ParameterError
 from network.link_words import direction
 from network.model import Bottleneck, Link, Network, Node
 
@@ -41,23 +42,23 @@ def network(parameters: Parameters) -> Network:
     """The chain as nodes and links."""
     texts: object = parameters.links
     if not isinstance(texts, list | tuple):
-        raise ValueError(
-            "links: a list is needed, one mapping per link, such as [{rate: 10mbit, delay: 48ms, buffer: 250p}]"
+        raise ParameterError(
+            "links", "a list is needed, one mapping per link, such as [{rate: 10mbit, delay: 48ms, buffer: 250p}]"
         )
     if not 1 <= len(texts) <= 200:
-        raise ValueError(f"links: {len(texts)} links; allowed are 1 to 200")
+        raise ParameterError("links", f"{len(texts)} links; allowed are 1 to 200")
     names = ["s1", *(f"r{i}" for i in range(1, len(texts))), "d1"]
-    made = []
+    links = []
     for index, words in enumerate(texts):
         try:
             one = direction(words)
-        except ValueError as error:
-            raise ValueError(f"links.{index}.{error}") from error
-        made.append(Link(names[index], names[index + 1], one, one))
+        except ParameterError as error:
+            raise ParameterError(("links", index, *error.name), error.text) from error
+        links.append(Link(names[index], names[index + 1], one, one))
     nodes = tuple(Node(name, "host" if name in ("s1", "d1") else "router") for name in names)
-    limited = [link for link in made if link.forward.rate_bps is not None]
-    slowest = min(limited, key=lambda link: link.forward.rate_bps or 0, default=made[0])
-    return Network(nodes, tuple(made), Bottleneck(slowest.a, slowest.b))
+    limited = [link for link in links if link.forward.rate_bps is not None]
+    slowest = min(limited, key=lambda link: link.forward.rate_bps or 0, default=links[0])
+    return Network(nodes, tuple(links), Bottleneck(slowest.a, slowest.b))
 
 
 topos = expose("chain", Parameters, network)

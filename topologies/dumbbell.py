@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.custom import expose
+from base.errors import ParameterError
 from network.link_words import LinkTexts, per_item, rate_and_delay
 from network.model import Bottleneck, Direction, Link, Network, Node
 
@@ -43,7 +44,7 @@ def network(parameters: Parameters) -> Network:
     """The dumbbell as nodes and links."""
     p = parameters
     if not 1 <= p.pairs <= 1000:
-        raise ValueError(f"pairs: {p.pairs}; allowed are 1 to 1000")
+        raise ParameterError("pairs", f"{p.pairs}; allowed are 1 to 1000")
     middle = p.direction()
     senders = _access(p, "access_rate", "access_delay")
     receivers = _access(

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.custom import expose
+from base.errors import ParameterError
 from network.link_words import LinkTexts, rate_and_delay
 from network.model import Bottleneck, Link, Network, Node
 
@@ -47,7 +48,7 @@ def network(parameters: Parameters) -> Network:
     p = parameters
     for name, count, least, most in (("routers", p.routers, 3, 100), ("cross", p.cross, 0, 200)):
         if not least <= count <= most:
-            raise ValueError(f"{name}: {count}; allowed are {least} to {most}")
+            raise ParameterError(name, f"{count}; allowed are {least} to {most}")
     middle = p.direction()
     words = {"rate": "access_rate", "delay": "access_delay", "buffer": "access_buffer"}
     access = rate_and_delay(p.access_rate, p.access_delay, words, p.access_buffer)

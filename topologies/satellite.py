@@ -20,15 +20,13 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from agent.custom import expose
-from base.quantities import delay_ns, rate_bps, ratio
+from base.errors import ParameterError
+from base.quantities import delay_ns, parameter, rate_bps, ratio
 from network.impairments import Steps
 from network.link_words import LinkTexts, rate_and_delay
 from network.model import Bottleneck, Direction, Link, Network, Node
-
-T = TypeVar("T")
 
 EARTH_M = 6_371_000.0
 EARTH_GM = 3.986004418e14
@@ -106,7 +104,7 @@ def _check(p: Parameters) -> None:
         ("returns", p.returns, ("satellite", "terrestrial")),
     ):
         if value not in allowed:
-            raise ValueError(f"{name}: {value!r}; allowed: {', '.join(allowed)}")
+            raise ParameterError(name, f"{value!r}; allowed: {', '.join(allowed)}")
     for name, count, least, most in (
         ("pairs", p.pairs, 1, 200),
         ("altitude_km", p.altitude_km, 160, 2000),
@@ -114,7 +112,7 @@ def _check(p: Parameters) -> None:
         ("gateway_km", p.gateway_km, 0, 3000),
     ):
         if not least <= count <= most:
-            raise ValueError(f"{name}: {count}; allowed are {least} to {most}")
+            raise ParameterError(name, f"{count}; allowed are {least} to {most}")
 
 
 def low_orbit(p: Parameters) -> Direction:
@@ -122,19 +120,19 @@ def low_orbit(p: Parameters) -> Direction:
     texts = {"rate": p.rate, "delay": "0ms" if p.delay == Parameters.delay else p.delay}
     base = p.direction(**texts)
     if base.varying_rate is not None or base.varying_delay is not None or base.varying_loss is not None:
-        raise ValueError(
-            "orbit: leo makes the schedules of rate, delay and loss itself; give rate, delay and loss constants"
+        raise ParameterError(
+            "orbit", "leo makes the schedules of rate, delay and loss itself; give rate, delay and loss constants"
         )
     if base.rate_bps is None:
-        raise ValueError("rate: a satellite link needs a rate")
+        raise ParameterError("rate", "a satellite link needs a rate")
     length_ns, allocation_ns, handover_ns = (_time(p, name) for name in ("length", "allocation", "handover"))
     if not STEP_NS <= allocation_ns <= length_ns or length_ns > 86_400 * 10**9:
-        raise ValueError(f"allocation: {p.allocation}; at least 100ms, at most length, which is at most 24h")
+        raise ParameterError("allocation", f"{p.allocation}; at least 100ms, at most length, which is at most 24h")
     if handover_ns >= allocation_ns:
-        raise ValueError(f"handover: {p.handover} is not shorter than an allocation, {p.allocation}")
-    low_bps, lost = _value(p, "rate_low", rate_bps), _value(p, "handover_loss", ratio)
+        raise ParameterError("handover", f"{p.handover} is not shorter than an allocation, {p.allocation}")
+    low_bps, lost = parameter(p, "rate_low", rate_bps), parameter(p, "handover_loss", ratio)
     if low_bps > base.rate_bps:
-        raise ValueError(f"rate_low: {p.rate_low} is above rate, {p.rate}")
+        raise ParameterError("rate_low", f"{p.rate_low} is above rate, {p.rate}")
     draw = random.Random(p.seed)  # noqa: S311 — no secret: the same seed must give the same sky
     delays: list[tuple[int, float]] = []
     rates: list[tuple[int, float]] = []
@@ -158,14 +156,7 @@ def low_orbit(p: Parameters) -> Direction:
 
 
 def _time(p: Parameters, name: str) -> int:
-    return int(_value(p, name, delay_ns))
-
-
-def _value(p: Parameters, name: str, parse: Callable[[str], T]) -> T:
-    try:
-        return parse(getattr(p, name))
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
+    return int(parameter(p, name, delay_ns))
 
 
 def _pass(p: Parameters, draw: random.Random, length_s: float) -> Callable[[float], int]:
@@ -180,9 +171,10 @@ def _pass(p: Parameters, draw: random.Random, length_s: float) -> Callable[[floa
     widest = math.acos(EARTH_M / radius * math.cos(elevation)) - elevation
     half = speed * length_s / 2
     if half >= widest:
-        raise ValueError(
-            f"allocation: a satellite at {p.altitude_km} km is above {p.elevation} degrees for at most "
-            f"{2 * widest / speed:.0f} s; ask for shorter allocations or a smaller elevation"
+        raise ParameterError(
+            "allocation",
+            f"a satellite at {p.altitude_km} km is above {p.elevation} degrees for at most "
+            f"{2 * widest / speed:.0f} s; ask for shorter allocations or a smaller elevation",
         )
     aside = draw.uniform(0, math.acos(math.cos(widest) / math.cos(half)))
     room = math.acos(math.cos(widest) / math.cos(aside)) - half

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.custom import expose
+from base.errors import ParameterError
 from network.link_words import LinkTexts, rate_and_delay
 from network.model import Bottleneck, Link, Network, Node
 
@@ -40,7 +41,7 @@ def network(parameters: Parameters) -> Network:
     p = parameters
     for name, count, least in (("clients", p.clients, 1), ("cross", p.cross, 0)):
         if not least <= count <= 200:
-            raise ValueError(f"{name}: {count}; allowed are {least} to 200")
+            raise ParameterError(name, f"{count}; allowed are {least} to 200")
     middle = p.direction()
     access = rate_and_delay(p.access_rate, p.access_delay, {"rate": "access_rate", "delay": "access_delay"})
     attached = [("s1", "r1")]

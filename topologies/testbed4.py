@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.custom import expose
-from base.quantities import delay_ns
+from base.errors import ParameterError
+from base.quantities import delay_ns, parameter
 from network.link_words import LinkTexts
 from network.model import Bottleneck, Direction, Link, Network, Node
 
@@ -42,9 +43,9 @@ def network(parameters: Parameters) -> Network:
     middle = p.direction()
     links = []
     for name, sender, receiver in (("rtt_ab", "a", "b"), ("rtt_cd", "c", "d")):
-        rest_ns = delay_ns(getattr(p, name)) - 2 * middle.delay_ns
+        rest_ns = parameter(p, name, delay_ns) - 2 * middle.delay_ns
         if rest_ns < 0:
-            raise ValueError(f"{name}: {getattr(p, name)} is less than twice the shaper's delay of {p.delay}")
+            raise ParameterError(name, f"{getattr(p, name)} is less than twice the shaper's delay of {p.delay}")
         near, far = Direction(delay_ns=rest_ns // 4), Direction(delay_ns=rest_ns // 2 - rest_ns // 4)
         links += [Link(sender, "r1", near, near), Link("r2", receiver, far, far)]
     links.append(Link("r1", "r2", middle, middle))

@@ -15,7 +15,8 @@ import random
 from dataclasses import dataclass, replace
 
 from agent.custom import expose
-from base.quantities import delay_ns, ratio
+from base.errors import ParameterError
+from base.quantities import delay_ns, parameter, ratio
 from network.link_words import direction
 from network.model import Bottleneck, Direction, Link, Network, Node
 
@@ -56,10 +57,10 @@ def network(parameters: Parameters) -> Network:
     """The graph as nodes and links."""
     p = parameters
     if p.nodes % FAMILY or not FAMILY <= p.nodes <= 1000:
-        raise ValueError(f"nodes: {p.nodes}; a multiple of {FAMILY} from {FAMILY} to 1000 is needed")
+        raise ParameterError("nodes", f"{p.nodes}; a multiple of {FAMILY} from {FAMILY} to 1000 is needed")
     link = direction({"rate": p.rate, "buffer": p.buffer, "loss": p.loss, "queue": p.queue})
-    longest = {name: _parse(p, name, delay_ns) for name in ("transit_delay", "stub_delay")}
-    shares = {name: _parse(p, name, ratio) for name in ("transit_edges", "stub_edges")}
+    longest = {name: parameter(p, name, delay_ns) for name in ("transit_delay", "stub_delay")}
+    shares = {name: parameter(p, name, ratio) for name in ("transit_edges", "stub_edges")}
     draw = random.Random(p.seed)  # noqa: S311 — no secret: the same seed must give the same graph
     links: list[Link] = []
 
@@ -104,13 +105,6 @@ def connected(draw: random.Random, count: int, share: float) -> list[Edge]:
 
 def _edge(a: int, b: int) -> Edge:
     return (a, b) if a < b else (b, a)
-
-
-def _parse(p: Parameters, name: str, parse: object) -> float:
-    try:
-        return float(parse(getattr(p, name)))  # type: ignore[operator]
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
 
 
 topos = expose("transit_stub", Parameters, network)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.custom import expose
+from base.errors import ParameterError
 from network.link_words import LinkTexts, rate_and_delay
 from network.model import Bottleneck, Link, Network, Node
 
@@ -47,9 +48,9 @@ def network(parameters: Parameters) -> Network:
     p = parameters
     for name, count in (("fast", p.fast), ("slow", p.slow)):
         if not 0 <= count <= 200:
-            raise ValueError(f"{name}: {count}; allowed are 0 to 200")
+            raise ParameterError(name, f"{count}; allowed are 0 to 200")
     if not p.fast + p.slow:
-        raise ValueError("fast: without fast and slow hosts nobody sends; ask for at least one pair")
+        raise ParameterError("fast", "without fast and slow hosts nobody sends; ask for at least one pair")
     first = p.direction()
     second = rate_and_delay(p.second_rate, p.second_delay, {"rate": "second_rate", "delay": "second_delay"})
     links, ends = [], []

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from agent.custom import expose
+from base.errors import ParameterError
 from base.quantities import delay_ns
 from network.link_words import direction
 from network.model import Bottleneck, Direction, Link, Network, Node
@@ -49,18 +50,18 @@ def network(parameters: Parameters) -> Network:
     """The path as nodes and links."""
     p = parameters
     if p.path not in (*PATHS_MS, "own"):
-        raise ValueError(f"path: {p.path!r}; allowed: {', '.join(PATHS_MS)}, own")
+        raise ParameterError("path", f"{p.path!r}; allowed: {', '.join(PATHS_MS)}, own")
     if (p.path == "own") != bool(p.rtts):
-        raise ValueError("rtts: goes together with path: own; give both or neither")
+        raise ParameterError("rtts", "goes together with path: own; give both or neither")
     if p.rtts:
         try:
             times = [delay_ns(text) for text in p.rtts.split()]
         except ValueError as error:
-            raise ValueError(f"rtts: {error}") from error
+            raise ParameterError("rtts", str(error)) from error
     else:
         times = [round(ms * 1e6) for ms in PATHS_MS[p.path]]
     if not 2 <= len(times) <= 64:
-        raise ValueError(f"rtts: {len(times)} hops; allowed are 2 to 64")
+        raise ParameterError("rtts", f"{len(times)} hops; allowed are 2 to 64")
     delays = hop_delays_ns(times)
     names = ["s1", *(f"r{i}" for i in range(1, len(times))), "d1"]
     bottleneck = direction({"rate": p.rate, "buffer": p.buffer, "loss": p.loss, "queue": p.queue})

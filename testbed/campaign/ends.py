@@ -13,8 +13,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError
 
 from base.errors import UsageError
+from base.nearest import nearest
 from schema.base import Model
-from schema.names import nearest
 from testbed.campaign.model import Campaign
 
 

@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from base import quantities
+from base.nearest import nearest
 from schema.base import Model, Name, Size, Time
 from schema.load import Document, read, validate_as
 from schema.model import HostRules, Topology
-from schema.names import algorithms, nearest
+from schema.names import algorithms
 
 
 def _rate(text: str) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from analysis.report import Written
 from base.errors import UsageError
+from base.nearest import nearest
 from base.paths import ROOT
 from hosts.base import Host
 from hosts.registry import HOST_KINDS, open_host
-from schema.names import nearest
 from testbed.experiments import Prepared, prepare
 from testbed.repeats import wanted_ids
 from testbed.results import Results

@@ -8,6 +8,8 @@ import ipaddress
 import json
 import math
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 import topologies
 from base import quantities
+from base.errors import ParameterError, UsageError
 from network.aggregate import aggregate
 from network.impairments import Steps
 from network.model import Link, Network, Node, NodePlan, address_plan, direction_from, idle_rtt_ns, path
@@ -69,6 +72,40 @@ def test_every_topology_builds_with_other_parameters(name: str, params: dict[str
 def test_bad_parameters_are_told(name: str, params: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
         topologies.build(name, params)
+
+
+def test_an_error_carries_its_parameter_and_the_place_in_it() -> None:
+    with pytest.raises(ParameterError) as caught:
+        topologies.build("chain", {"links": [{"rate": "1mbit"}, {"rate": "1mbyte"}]})
+    assert caught.value.name == ("links", 1, "rate") and "'1mbyte' is not a rate" in caught.value.text
+    with pytest.raises(ParameterError) as caught:
+        topologies.build("dumbbell", {"pairs": 2, "access_delay": "1ms 2"})
+    assert caught.value.name == ("access_delay",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def network(parameters): ...", "not a topology, it does not define Parameters, topos"),
+        ("import no_such_module", "cannot be loaded: No module named 'no_such_module'"),
+        ("def network(:", "cannot be loaded: invalid syntax"),
+    ],
+)
+def test_a_file_that_is_no_topology_is_an_error_with_its_name(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is listed as a name like any other, so that the list of topologies fails rather than leave it out."""
+    name = f"stray_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setattr(topologies, "__path__", [*topologies.__path__, str(tmp_path)])
+    topologies.names.cache_clear()
+    try:
+        assert name in topologies.names()
+        with pytest.raises(UsageError, match=re.escape(f"{name}.py: {message}")):
+            topologies.load(name)
+    finally:
+        topologies.names.cache_clear()
+        sys.modules.pop(f"topologies.{name}", None)
 
 
 def test_the_same_seed_gives_the_same_graph_and_another_seed_another() -> None:
