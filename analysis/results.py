@@ -45,6 +45,7 @@ class Run:
     reasons: tuple[Reason, ...] = ()
     metrics: Mapping[str, Any] = field(default_factory=dict)
     spec: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
     timing: Mapping[str, Any] = field(default_factory=dict)
 
@@ -96,6 +97,7 @@ def parse_run(text: str, path: Path) -> Run:
         reasons=reasons,
         metrics=_mapping(data.get("metrics")),
         spec=_mapping(data.get("spec")),
+        inputs=_mapping(data.get("inputs")),
         environment=_mapping(data.get("environment")),
         timing=_mapping(data.get("timing")),
     )

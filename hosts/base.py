@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from hosts.identity import KernelInputs
 from plan.model import Plan
 
 
@@ -31,9 +32,8 @@ class Host(Protocol):
     def kind(self) -> str:
         """One of `registry.KINDS`."""
 
-    @property
-    def key(self) -> str:
-        """What identifies its kernel; part of the run's id."""
+    def inputs(self, plan: Plan) -> KernelInputs:
+        """What of the host decides the packets of a plan's run; part of the run's id."""
 
     @property
     def facts(self) -> dict[str, Any]:

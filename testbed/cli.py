@@ -27,6 +27,7 @@ from testbed.commands import (
     report,
     run,
     schema,
+    status,
     store,
     test,
 )
@@ -41,6 +42,7 @@ COMMANDS = (
     metrics,
     report,
     compare,
+    status,
     build_kernels,
     cache,
     campaign,

@@ -23,6 +23,7 @@ from network.describe import notes
 from network.model import Network, address_plan
 from network.tc import FULL_FRAME_BYTES
 from plan.model import Plan
+from testbed.identity import recorded
 from testbed.results import Results, purge_aside
 from testbed.runs import Run
 
@@ -191,6 +192,7 @@ def _run_json(job: Job, host: Host, outcome: Outcome, experiment: str) -> dict[s
         "verdict": None,
         "metrics": {},
         "spec": job.run.spec(),
+        "inputs": recorded(job.run, job.plan, host),
         "environment": environment,
         "facts": facts,
         "timing": {"virtual_s": job.plan.duration_s, "wall_s": round(outcome.wall_s, 3), "ended": int(time.time())},

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """From an experiment to its runs: sweep × seeds, each resolved and with an id.
 
-The id holds a hash of everything that decides the result (resolved experiment, parameters, seed, host kind, kernel
-build), so a run that is there needs not be done again and a changed file makes new runs.
+The id holds a hash of everything that decides the result (resolved experiment, seed, host kind, kernel, the modules
+that the run loads), so a run that is there needs not be done again, a changed file makes new runs, and a changed module
+makes new runs of what loads it.
 """
 
 from __future__ import annotations
 
 import copy
-import hashlib
 import itertools
-import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from base.cache import digest
 from base.errors import Problem, SpecError
 from schema.base import Scalar
 from schema.load import Document, Loc, validate
@@ -39,6 +39,16 @@ NOT_IN_HASH = {
 
 
 @dataclass(frozen=True)
+class FileInputs:
+    """What of a run's inputs comes from its file. traces: name → SHA-256 of each trace that the topology names."""
+
+    spec: str
+    seed: int
+    host: str
+    traces: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Run:
     """One run: an experiment without a sweep, the parameters that made it, a seed, and where its values stand."""
 
@@ -53,20 +63,41 @@ class Run:
         spec["sweep"] = None
         return spec
 
+    def inputs(self, host: str) -> FileInputs:
+        """What decides the result and stands in the experiment file or beside it."""
+        spec = self.spec()
+        return FileInputs(
+            spec_digest(spec), self.seed, host, trace_digests(spec["topology"], Path(self.document.file).parent)
+        )
+
     def run_id(self, host: str, build: str) -> str:
         """Readable parameters, seed, and a hash of what decides the result.
 
-        build: key of the kernel build, or what else identifies the host's kernel
+        build: identifies the kernel and the modules that the run loads (hosts.identity)
         """
-        decisive = {key: value for key, value in self.spec().items() if key not in NOT_IN_HASH}
-        if not decisive["topology"]["links"]:
-            del decisive["topology"]["links"]
-        if digests := trace_digests(decisive["topology"], Path(self.document.file).parent):
-            decisive["traces"] = digests
-        text = json.dumps([decisive, self.seed, host, build], sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return f"{self.label()}-{digest([asdict(self.inputs(host)), build])[:8]}"
+
+    def label(self) -> str:
+        """The run's id without its hash: the swept values and the seed."""
         values = [re.sub(r"[^A-Za-z0-9.]+", "_", str(value))[:24] for value in self.params.values()]
-        return "-".join([*values, f"s{self.seed}", digest])
+        return "-".join([*values, f"s{self.seed}"])
+
+
+def spec_digest(spec: Mapping[str, Any]) -> str:
+    """A hash of what of a resolved experiment decides its packets.
+
+    What is not set does not count, so that a key which later versions add changes no digest of files without it.
+    """
+    decisive = {key: value for key, value in spec.items() if key not in NOT_IN_HASH}
+    return digest(_given(decisive))[:20]
+
+
+def _given(value: Any) -> Any:
+    """Plain data without what is None or empty."""
+    if isinstance(value, dict):
+        parts = {key: _given(part) for key, part in value.items()}
+        return {key: part for key, part in parts.items() if part is not None and part != {} and part != []}
+    return [_given(part) for part in value] if isinstance(value, list) else value
 
 
 def expand(document: Document, experiment: Experiment, seeds: list[int] | None = None) -> list[Run]:

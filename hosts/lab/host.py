@@ -13,6 +13,7 @@ from typing import Any
 
 from hosts import cabled, cabling
 from hosts.base import Outcome, failure
+from hosts.identity import KernelInputs
 from hosts.lab.machines import Machine, remote
 from hosts.realtime import in_real_time
 from hosts.remote import OUT, RemoteError
@@ -34,6 +35,9 @@ class LabHost:
         """The machines' kernels and the modules' versions: what the play has proven of them."""
         told = {node: [m.release, m.version, sorted(m.modules.items())] for node, m in self.machines.items()}
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:20]
+
+    def inputs(self, plan: Plan) -> KernelInputs:
+        return KernelInputs(self.key, {})
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from base.paths import ROOT
 from hosts.base import Outcome, failure
+from hosts.identity import KernelInputs
 from hosts.local import probe
 from hosts.local.undo import BusyError, Undo, loaded_modules, undoing
 from hosts.realtime import in_real_time, modules_of
@@ -39,6 +40,9 @@ class LocalHost:
         """The running kernel: its release and build."""
         uname = os.uname()
         return hashlib.sha256(f"{uname.release} {uname.version}".encode()).hexdigest()[:20]
+
+    def inputs(self, plan: Plan) -> KernelInputs:
+        return KernelInputs(self.key, {})
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hosts.base import Outcome
+from hosts.identity import KernelInputs, kernel_inputs
 from hosts.virtual.launch import GuestKernel, execute
 from plan.model import Plan
 
@@ -21,9 +22,8 @@ class VirtualHost:
     kind: str = "virtual"
     one_at_a_time: bool = False
 
-    @property
-    def key(self) -> str:
-        return self.kernel.key
+    def inputs(self, plan: Plan) -> KernelInputs:
+        return kernel_inputs(self.kernel.facts, plan)
 
     @property
     def facts(self) -> dict[str, Any]:

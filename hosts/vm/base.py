@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hosts.identity import KernelInputs, kernel_inputs
 from hosts.vm import qemu
 from hosts.vm.builds import Builds
 from hosts.watch import keep_facts
+from plan.model import Plan
 
 
 @dataclass(frozen=True)
@@ -20,9 +22,8 @@ class MachineHost:
     kind: str = "vm"
     one_at_a_time: bool = True
 
-    @property
-    def key(self) -> str:
-        return self.builds.key
+    def inputs(self, plan: Plan) -> KernelInputs:
+        return kernel_inputs(self.builds.kernel_facts, plan, image=str(self.builds.image_facts["key"]))
 
     @property
     def facts(self) -> dict[str, Any]:

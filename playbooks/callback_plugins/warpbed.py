@@ -21,6 +21,8 @@ description:
 """
 
 LAST_LINES = 40
+STREAMED = "warpbed_stream"
+"""The action whose program writes to the terminal while it runs."""
 
 
 class CallbackModule(CallbackBase):
@@ -37,6 +39,8 @@ class CallbackModule(CallbackBase):
     def v2_runner_on_ok(self, result: CallbackTaskResult) -> None:
         if result.task.action in {"debug", "ansible.builtin.debug"}:
             self._display.display(str(result.result.get("msg", "")))
+        elif result.task.action.rpartition(".")[2] == STREAMED:
+            pass  # its program has spoken for itself, the result last
         elif result.result.get("changed") and "slow" not in result.task.tags:
             self._display.display(f"{_where(result)}{result.task.name}")
 

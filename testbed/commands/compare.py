@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,13 @@ def main(options: argparse.Namespace) -> int:
     return 0 if held and not published.failed(rows) else 1
 
 
-def print_findings(runs: Sequence[Run], asked: Prepared) -> int:
-    """Print what became of each expectation; 1 where one does not hold."""
+def print_findings(runs: Sequence[Run], asked: Prepared, unasked: Sequence[Mapping[str, Any]] = ()) -> int:
+    """Print the outcome of each expectation; 1 where one does not hold.
+
+    unasked: parameters of runs that `--only` left out; expectations about these alone are not judged
+    """
     code = 0
-    for claim in _expectations(runs, asked):
+    for claim in _expectations(runs, asked, unasked):
         where = ", ".join(f"{name}={value}" for name, value in claim["where"].items())
         parts = [f"{claim['outcome']}: {claim['metric']} {claim['bound']}", f"where {where}" if where else ""]
         parts += [f"({claim['reason']})" if claim["reason"] else "", f"[{claim['source']}]" if claim["source"] else ""]
@@ -68,7 +71,9 @@ def print_published(runs: Sequence[Run], asked: Prepared) -> None:
         print(f"published values: {', '.join(counts)} (./warpbed compare shows them)")
 
 
-def _expectations(runs: Sequence[Run], asked: Prepared) -> list[dict[str, Any]]:
+def _expectations(
+    runs: Sequence[Run], asked: Prepared, unasked: Sequence[Mapping[str, Any]] = ()
+) -> list[dict[str, Any]]:
     claims = [claim.model_dump(exclude_none=True) for claim in asked.experiment.expectations]
     return [
         {
@@ -80,7 +85,7 @@ def _expectations(runs: Sequence[Run], asked: Prepared) -> list[dict[str, Any]]:
             "source": finding.expectation.source,
             "values": dict(finding.values),
         }
-        for finding in check_all(claims, runs)
+        for finding in check_all(claims, runs, unasked)
     ]
 
 

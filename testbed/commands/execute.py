@@ -8,9 +8,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from analysis.precision import standings
 from analysis.report import write_report
@@ -22,6 +22,7 @@ from testbed.commands.compare import print_findings, print_published
 from testbed.commands.output import add_format, of_runs, spoken_aside
 from testbed.commands.prepared import as_written, host_of, prepared, run_ids, selected
 from testbed.experiments import Prepared
+from testbed.identity import run_id
 from testbed.progress import Progress
 from testbed.repeats import rounds
 from testbed.results import Results
@@ -50,7 +51,7 @@ def _execute(options: argparse.Namespace) -> tuple[int, Sequence[Run]]:
     asked = prepared(options)
     host = host_of(asked, options)
     results = Results(options.results.resolve(), asked.experiment.name)
-    jobs = [Job(run, plan, run.run_id(host.kind, host.key)) for run, plan in zip(asked.runs, asked.plans, strict=True)]
+    jobs = [Job(run, plan, run_id(run, plan, host)) for run, plan in zip(asked.runs, asked.plans, strict=True)]
     chosen = {id(run) for run in selected(asked, options)}
     jobs = list({job.run_id: job for job in jobs if id(job.run) in chosen}.values())
     missing = [job for job in jobs if not results.is_complete(job.run_id)]
@@ -76,14 +77,17 @@ def _execute(options: argparse.Namespace) -> tuple[int, Sequence[Run]]:
     if not summary.done and not summary.failed:
         print(f"nothing to do: all {len(begun)} runs are there")
     runs = load_experiment(results.folder, begun)
-    code = _conclude(results.folder, runs, asked, run_ids(asked, host, results))
+    unasked = [run.params for run in asked.runs if id(run) not in chosen]
+    code = _conclude(results.folder, runs, asked, run_ids(asked, host, results), unasked)
     return code or (1 if summary.failed else 0), runs
 
 
-def _conclude(folder: Path, runs: Sequence[Run], asked: Prepared, all_names: list[str]) -> int:
+def _conclude(
+    folder: Path, runs: Sequence[Run], asked: Prepared, all_names: list[str], unasked: Sequence[Mapping[str, Any]]
+) -> int:
     """Print the table, the expectations and the report's path; 1 where an expectation does not hold."""
     print(of_runs(runs, "table"), end="")
-    code = print_findings(runs, asked)
+    code = print_findings(runs, asked, unasked)
     print_published(runs, asked)
     if isinstance(asked.experiment.repeats, Repeats):
         for standing in standings(asked.experiment.repeats, runs):

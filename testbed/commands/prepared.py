@@ -7,12 +7,14 @@ import argparse
 from pathlib import Path
 
 from analysis.report import Written
+from analysis.results import load_experiment
 from base.errors import UsageError
 from base.nearest import nearest
 from base.paths import ROOT
 from hosts.base import Host
 from hosts.registry import HOST_KINDS, open_host
 from testbed.experiments import Prepared, prepare
+from testbed.identity import newest_of, run_id
 from testbed.repeats import wanted_ids
 from testbed.results import Results
 from testbed.selection import select
@@ -49,15 +51,28 @@ def kind_of(prepared: Prepared, options: argparse.Namespace) -> str:
 
 def run_ids(prepared: Prepared, host: Host, results: Results) -> list[str]:
     """Ids of all runs of the file as it is now on a host, in the sweep's order; of repeats without a fixed number, those begun."""
-    ids = [(repr(run.params), run.run_id(host.kind, host.key)) for run in prepared.runs]
+    jobs = zip(prepared.runs, prepared.plans, strict=True)
+    ids = [(repr(run.params), run_id(run, plan, host)) for run, plan in jobs]
     return list(dict.fromkeys(wanted_ids(ids, prepared.experiment.repeats, results)))
 
 
 def begun_ids(prepared: Prepared, chosen: list[object], host: Host, results: Results) -> list[str]:
     """Of the chosen runs, the ids of those that have been done or tried on a host, in the sweep's order."""
     picked = {id(run) for run in chosen}
-    ids = [run.run_id(host.kind, host.key) for run in prepared.runs if id(run) in picked]
-    return [run_id for run_id in dict.fromkeys(ids) if results.is_begun(run_id)]
+    jobs = zip(prepared.runs, prepared.plans, strict=True)
+    ids = [run_id(run, plan, host) for run, plan in jobs if id(run) in picked]
+    return [one for one in dict.fromkeys(ids) if results.is_begun(one)]
+
+
+def answered_ids(prepared: Prepared, kind: str, results: Results) -> list[str]:
+    """Folders that answer the runs of the file as it is now, in the sweep's order, whatever kernel made them.
+
+    A run without an answer stands with its label alone; of repeats without a fixed number those stay out.
+    """
+    there = load_experiment(results.folder) if results.folder.is_dir() else ()
+    answers = [(repr(run.params), run, newest_of(run, kind, there)) for run in prepared.runs]
+    named = [(cell, run.label() if done is None else done.run) for cell, run, done in answers]
+    return list(dict.fromkeys(wanted_ids(named, prepared.experiment.repeats, results)))
 
 
 def as_written(prepared: Prepared) -> Written:
@@ -69,12 +84,12 @@ def as_written(prepared: Prepared) -> Written:
 
 def results_of(options: argparse.Namespace) -> tuple[Path, list[str] | None]:
     """Folder of an experiment's results, and the ids that count: those of the file as it is now where a file is
-    given, all that are there where a name is given (None)."""
+    given, all that are there where a name is given (None). Needs no kernel: which one made a run, the run says."""
     path = Path(options.experiment)
     if path.suffix in (".yml", ".yaml"):
         prepared = prepare(path)
         results = Results(options.results, prepared.experiment.name)
-        folder, names = results.folder, run_ids(prepared, host_of(prepared, options), results)
+        folder, names = results.folder, answered_ids(prepared, kind_of(prepared, options), results)
     else:
         folder, names = options.results / options.experiment, None
     if not folder.is_dir():

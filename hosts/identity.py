@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a kernel build decides the packets of a run: the kernel itself and the modules that the plan loads, no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from base.cache import digest
+from plan.model import Plan
+
+
+@dataclass(frozen=True)
+class KernelInputs:
+    """The part of a run's inputs that its host's kernel is.
+
+    kernel: identifies source, patches, configuration and compiler
+    modules: name of each module that the plan loads → srcversion, which covers its sources and the headers beside them
+    """
+
+    kernel: str
+    modules: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        return digest([self.kernel, dict(self.modules)])[:20]
+
+
+def kernel_inputs(facts: Mapping[str, Any], plan: Plan, image: str = "") -> KernelInputs:
+    """The inputs from a build's description (build.json).
+
+    image: what else identifies the system that boots the kernel
+    """
+    versions = {module["name"]: str(module["srcversion"]) for module in facts["modules"]}
+    names = sorted({PurePath(module.path).stem for module in plan.modules})
+    # a module that the build lacks has no version here; the host refuses the plan before it starts anything
+    kernel = "-".join(part for part in (str(facts["kernel_key"]), image) if part)
+    return KernelInputs(kernel, {name: versions.get(name, "") for name in names})

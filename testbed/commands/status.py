@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed status`: which runs of an experiment are there, and which of their inputs have changed since."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from analysis.results import Run as Done
+from analysis.results import load_experiment
+from base.errors import WarpbedError
+from hosts.base import Host
+from testbed.commands.arguments import host, results
+from testbed.commands.output import add_format, render
+from testbed.commands.prepared import host_of, kind_of
+from testbed.experiments import Prepared, prepare
+from testbed.identity import changed, newest_of, run_id
+from testbed.results import Results
+
+NAME = "status"
+HELP = "which runs of an experiment are there, and which of their inputs have changed since"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("experiment", type=Path, help="experiment file")
+    add_format(command)
+    host(command)
+    results(command)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Print a line per run of the file; 0 whatever is missing."""
+    prepared = prepare(options.experiment)
+    kind = kind_of(prepared, options)
+    now, why_not = _host(prepared, options)
+    folder = Results(options.results, prepared.experiment.name).folder
+    there = load_experiment(folder) if folder.is_dir() else ()
+    rows: list[dict[str, Any]] = []
+    for run, plan in zip(prepared.runs, prepared.plans, strict=True):
+        done = _by_id(there, run_id(run, plan, now)) if now is not None else None
+        done = done or newest_of(run, kind, there)
+        differences = [] if done is None else changed(done, run, plan, now)
+        rows.append(
+            {
+                "run": run.label() if done is None else done.run,
+                "state": "missing" if done is None else done.status,
+                "verdict": "" if done is None else done.verdict,
+                "changed since": ", ".join(differences),
+            }
+        )
+    print(render(rows, options.format), end="")
+    if options.format == "table":
+        if why_not:
+            print(f"kernels and modules were not compared: {why_not}")
+        complete = sum(row["state"] == "complete" and not row["changed since"] for row in rows)
+        print(f"{complete} of {len(rows)} runs are there and made from what is here now")
+    return 0
+
+
+def _host(prepared: Prepared, options: argparse.Namespace) -> tuple[Host | None, str]:
+    """The host as it is now, or why it cannot be asked; results can be read without it."""
+    try:
+        return host_of(prepared, options), ""
+    except WarpbedError as error:
+        return None, str(error)
+
+
+def _by_id(there: tuple[Done, ...], name: str) -> Done | None:
+    return next((done for done in there if done.run == name), None)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What decided a run's packets: recorded with it, and held against what the checkout says now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from analysis import results
+from hosts.base import Host
+from plan.model import Plan
+from testbed.runs import Run, spec_digest
+
+
+def run_id(run: Run, plan: Plan, host: Host) -> str:
+    """The id of a run on a host as both are now."""
+    return run.run_id(host.kind, host.inputs(plan).key)
+
+
+def recorded(run: Run, plan: Plan, host: Host) -> dict[str, Any]:
+    """The `inputs` of run.json: spec, seed, host, traces, kernel, modules."""
+    return {**asdict(run.inputs(host.kind)), **asdict(host.inputs(plan))}
+
+
+def changed(done: results.Run, run: Run, plan: Plan, host: Host | None) -> list[str]:
+    """Which inputs of a run have changed since it was made, each in a few words.
+
+    host: as it is now; None where its kernel is not built here, and nothing is said of it
+    """
+    kind = done.host
+    then, now = inputs_of(done), asdict(run.inputs(kind))
+    differences = [] if then["spec"] == now["spec"] else ["experiment file"]
+    traces = then.get("traces")
+    if traces is not None:
+        differences += [f"trace {name}" for name in _different(traces, now["traces"])]
+    if "kernel" not in then:
+        differences.append("kernel and modules: not recorded")
+    elif host is not None:
+        current = host.inputs(plan)
+        if then["kernel"] != current.kernel:
+            differences.append("kernel")
+        differences += [f"module {name}" for name in _different(then.get("modules", {}), current.modules)]
+    return differences
+
+
+def inputs_of(done: results.Run) -> Mapping[str, Any]:
+    """A run's recorded inputs; of a run from before they were recorded, those that its spec still tells."""
+    return done.inputs or {"spec": spec_digest(done.spec), "seed": done.seed, "host": done.host}
+
+
+def newest_of(run: Run, kind: str, runs: Sequence[results.Run]) -> results.Run | None:
+    """Of an experiment's result folders, the one that answers what a run of the file asks, whatever kernel made it.
+
+    Where several do, complete ones come before failed ones and newer before older.
+    """
+    wanted = run.inputs(kind)
+    answers = [
+        done
+        for done in runs
+        if done.host == kind and done.seed == run.seed and _says_the_same(inputs_of(done), wanted.spec, wanted.traces)
+    ]
+    return max(answers, key=lambda done: (done.complete, done.timing.get("ended", 0), done.run), default=None)
+
+
+def _says_the_same(inputs: Mapping[str, Any], spec: str, traces: Mapping[str, str]) -> bool:
+    return inputs.get("spec") == spec and dict(inputs.get("traces", traces)) == dict(traces)
+
+
+def _different(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [name for name in sorted({*then, *now}) if then.get(name) != now.get(name)]
