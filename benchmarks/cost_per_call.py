@@ -27,7 +27,8 @@ from base.nearest import nearest
 from base.paths import ROOT
 from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel
-from schema.names import IN_TREE_CCAS, MODULES
+from kernels.module_source import MODULES
+from schema.names import IN_TREE_CCAS
 
 HERE = Path(__file__).resolve().parent / "cost"
 LINE = re.compile(r"^COST (\w+) (\d+) (\d+) (\d+)\s*$", re.MULTILINE)

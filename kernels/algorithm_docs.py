@@ -16,14 +16,11 @@ from pathlib import Path
 
 from base.errors import UsageError, WarpbedError
 from base.paths import ROOT
+from kernels import module_source
+from kernels.module_source import Parameter
 
 MADE = "<!-- SPDX-License-Identifier: Apache-2.0 -->\n<!-- Made by python -m kernels.algorithm_docs; change the sources. -->\n"
 DIFFERENCES = "Differences from the paper"
-PARAMETER = re.compile(r'MODULE_PARM_DESC\((\w+),\s*((?:"[^"]*"\s*)+)\)')
-NAMES = re.compile(r'\.name\s*=\s*"(\w+)"|_OPS\("(\w+)"')
-INCLUDE = re.compile(r'^#include "(cc_\w+\.h)"', re.MULTILINE)
-RANGED = re.compile(r"(?P<what>.*?),? (?P<low>\d+)-(?P<high>\d+)(?P<more>.*) \((?P<default>\d+)\)")
-CHOICE = re.compile(r"(?P<what>.*) \((?P<default>\d+)\)")
 
 IN_TREE = {
     "reno": "Reno / NewReno, RFC 5681 and 6582; without SACK (`net.ipv4.tcp_sack: 0`) it is what papers call NewReno",
@@ -44,16 +41,6 @@ IN_TREE = {
     "nv": "New Vegas, Brakmo 2010",
     "dctcp": "DCTCP, RFC 8257; towards a host whose default it is not, the kernel makes it Reno (`dctcp-reno`)",
 }
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A module parameter; `range` is empty where the description says more than two bounds."""
-
-    name: str
-    meaning: str
-    range: str
-    default: str
 
 
 @dataclass(frozen=True)
@@ -91,32 +78,22 @@ def parse(source: Path) -> Algorithm:
     match = re.search(r"^/\*\n.*?^ \*/", text, re.MULTILINE | re.DOTALL)
     blocks = blocks_of(match[0]) if match else []
     at = [i for i, block in enumerate(blocks) if block[0].strip() == DIFFERENCES]
-    names = tuple(a or b for a, b in NAMES.findall(text))
-    if len(at) != 1 or at[0] < 2 or len(blocks[0]) != 1 or not names:
+    module = module_source.read(source)
+    if len(at) != 1 or at[0] < 2 or len(blocks[0]) != 1 or not module.registered:
         raise UsageError(
             f"{source}: its header needs a title of one line, the idea, the paper, and the part {DIFFERENCES!r}; "
             "kernels/template/module.c.in shows them"
         )
-    whole = text + "".join((source.parent / header).read_text() for header in INCLUDE.findall(text))
     return Algorithm(
-        module=source.stem.removeprefix("tcp_"),
-        names=names,
+        module=module.stem,
+        names=module.registered,
         title=blocks[0][0],
         idea=tuple(blocks[1]),
         paper=tuple("\n".join(block) for block in blocks[2 : at[0]]),
         differences=tuple(blocks[at[0]][1:]),
         arithmetic=tuple("\n".join(block) for block in blocks[at[0] + 1 :]),
-        parameters=tuple(_parameter(*found) for found in PARAMETER.findall(whole)),
+        parameters=module.parameters,
     )
-
-
-def _parameter(name: str, strings: str) -> Parameter:
-    text = "".join(re.findall(r'"([^"]*)"', strings))
-    if match := RANGED.fullmatch(text):
-        return Parameter(name, match["what"] + match["more"], f"{match['low']} – {match['high']}", match["default"])
-    if match := CHOICE.fullmatch(text):
-        return Parameter(name, match["what"], "", match["default"])
-    raise UsageError(f"parameter {name}: {text!r} does not end in its default in parentheses")
 
 
 def markdown(lines: list[str]) -> str:
@@ -164,7 +141,7 @@ def tests_of(file: Path) -> list[Test]:
 def test_files(module: str, root: Path) -> list[Path]:
     """Files that test the algorithm: those named after it, and those of its specification's family that name it."""
     files = []
-    for file in sorted((root / "tests").glob("test_*.py")):
+    for file in sorted((root / "tests/kernels").glob("test_*.py")):
         named = file.stem in (f"test_spec_{module}", f"test_{module}")
         family = file.stem.startswith("test_spec_") and re.search(rf'"{module}"', file.read_text())
         if named or family:
@@ -225,13 +202,19 @@ def _link(file: Path, root: Path) -> str:
 def _parameters(a: Algorithm, root: Path) -> str:
     if not a.parameters:
         return "None."
-    rows = [f"| `{p.name}` | {_plain(p.meaning)} | {p.range} | {p.default} |" for p in a.parameters]
-    example = a.parameters[0]
+    rows = [_parameter_row(p) for p in a.parameters]
+    example, default = a.parameters[0].name, a.parameters[0].description.default
     words = (
-        f"In an experiment `cca: {{name: {main_name(a)}, params: {{{example.name}: {example.default}}}}}`. "
+        f"In an experiment `cca: {{name: {main_name(a)}, params: {{{example}: {default}}}}}`. "
         "A value out of range is refused at each write; the values are recorded with each run."
     )
     return "\n".join(["| parameter | meaning, unit | range | default |", "|---|---|---|---|", *rows]) + "\n\n" + words
+
+
+def _parameter_row(parameter: Parameter) -> str:
+    description = parameter.description
+    bounds = " – ".join(map(str, description.range or ()))
+    return f"| `{parameter.name}` | {_plain(description.meaning)} | {bounds} | {description.default} |"
 
 
 def _tests(a: Algorithm, root: Path) -> str:

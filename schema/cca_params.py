@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 
 from base.errors import Problem, SpecError
 from base.nearest import nearest
+from kernels import module_source
+from kernels.module_source import ModuleSource
 from schema.base import Cca, Scalar
 from schema.load import Document, Loc
-from schema.names import IN_TREE_CCAS, CcaModule, cca_modules
+from schema.names import IN_TREE_CCAS
 
 Use = tuple[Loc, Cca]
 """An algorithm, and where the file says who uses it."""
@@ -24,7 +26,7 @@ def module_params(uses: Sequence[Use], document: Document) -> dict[str, dict[str
 
     Raises SpecError for a parameter that the algorithm does not have, and for users that want different values of one.
     """
-    modules = cca_modules()
+    modules = module_source.by_name()
     used = [(loc, cca, modules[cca.name]) for loc, cca in uses if cca.name in modules]
     found: dict[str, dict[str, str]] = {f"tcp_{module.stem}": {} for _, _, module in used}
     first: dict[str, Cca] = {}
@@ -70,22 +72,22 @@ def _problem(loc: Loc, document: Document, words: str) -> Problem:
     return Problem(document.file, document.line(place), ".".join(map(str, place)), words)
 
 
-def _values(cca: Cca, module: CcaModule) -> Iterator[tuple[str, Scalar, str | None]]:
+def _values(cca: Cca, module: ModuleSource) -> Iterator[tuple[str, Scalar, str | None]]:
     """Each parameter as the module knows it, its value, and what is wrong with it."""
     number = cca.name.removeprefix(module.stem) if cca.name.startswith(module.stem) else None
     for name, value in cca.params.items():
-        several = f"{name}2" in module.params
-        if name not in module.params:
-            yield name, value, f"{cca.name} has no parameter {name!r}; {nearest(name, module.params)}"
+        several = f"{name}2" in module.parameter_names
+        if name not in module.parameter_names:
+            yield name, value, f"{cca.name} has no parameter {name!r}; {nearest(name, module.parameter_names)}"
         elif not several or number == "":
             yield name, value, None
-        elif number is not None and f"{name}{number}" in module.params:
+        elif number is not None and f"{name}{number}" in module.parameter_names:
             yield f"{name}{number}", value, None
         else:
             yield name, value, f"{cca.name} has no {name} of its own; {_remedy(module)}"
 
 
-def _remedy(module: CcaModule) -> str:
+def _remedy(module: ModuleSource) -> str:
     if len(module.names) > 1:
         return f"flows of the same run may use {', '.join(module.names)}, each with its own values"
     return f"{module.stem} has one name only: put the values into runs of their own, with a sweep"

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from hosts.virtual.kernel import find
-from schema.names import cca_modules
+from kernels import module_source
 from tests.harness.harness import Kernel, run_cycles
 
 SETTLE = 10
@@ -53,11 +53,11 @@ class Cycles:
 
 
 def all_modules() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(module.stem for module in cca_modules().values()))
+    return tuple(dict.fromkeys(module.stem for module in module_source.by_name().values()))
 
 
 def measure(kernel: Kernel, count: int) -> Cycles:
-    modules, algorithms = all_modules(), sorted(cca_modules())
+    modules, algorithms = all_modules(), sorted(module_source.by_name())
     return Cycles(modules, algorithms, run_cycles(kernel, modules, algorithms, count))
 
 

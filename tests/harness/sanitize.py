@@ -15,8 +15,8 @@ from pathlib import Path
 from base.errors import WarpbedError
 from hosts.virtual.kernel import DEFAULT_SERIES, load
 from hosts.virtual.launch import GuestKernel
+from kernels import module_source
 from kernels.build_key import find_build
-from schema.names import cca_modules
 from tests.harness.cycles import all_modules
 from tests.harness.harness import GuestError, run_cycles
 
@@ -41,7 +41,7 @@ def check(count: int = CYCLES) -> str:
 
     Raises GuestError with the kernel's words where it complains.
     """
-    modules, algorithms = all_modules(), sorted(cca_modules())
+    modules, algorithms = all_modules(), sorted(module_source.by_name())
     run_cycles(kernel(), modules, algorithms, count, loss_percent=LOSS_PERCENT)
     return (
         f"{count} cycles of {len(modules)} modules, {len(algorithms)} algorithms, {LOSS_PERCENT:g} % loss: no complaint"

@@ -9,8 +9,9 @@ import pytest
 
 from base.errors import SpecError
 from hosts.virtual.launch import GuestKernel
+from kernels import module_source
 from schema.load import load
-from schema.names import IN_TREE_CCAS, cca_modules
+from schema.names import IN_TREE_CCAS
 from testbed.compile import compile_plan
 from tests import lab
 
@@ -64,7 +65,7 @@ def test_flows_that_cannot_have_what_they_want_are_told_so(tmp_path: Path, ccas:
 
 
 def test_no_name_is_registered_twice() -> None:
-    found = [name for module in {m.source: m for m in cca_modules().values()}.values() for name in module.names]
+    found = [name for module in module_source.sources() for name in module.names]
     assert len(set(found)) == len(found)
     assert not set(found) & set(IN_TREE_CCAS)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from schema.names import cca_modules
+from kernels import module_source
 from tests import lab, plays
 
 pytestmark = pytest.mark.real_host
@@ -28,7 +28,8 @@ PLAY = """\
 
 def sources(folder: Path, *algorithms: str) -> set[str]:
     (folder / "playbooks").mkdir()
-    (folder / "kernels").symlink_to(lab.ROOT / "kernels")  # what the role finds beside the playbooks
+    for name in ("base", "kernels"):  # what the role finds beside the playbooks
+        (folder / name).symlink_to(lab.ROOT / name)
     (folder / "playbooks/play.yml").write_text(PLAY.format(root=lab.ROOT, folder=folder))
     plays.run(str(folder / "playbooks/play"), variables={"lab_kernel_algorithms": algorithms})
     texts: dict[str, str] = json.loads((folder / "texts").read_text())
@@ -47,4 +48,4 @@ def test_without_a_choice_all_go_and_every_algorithm_can_be_chosen(tmp_path: Pat
     names = {path.name for path in (lab.ROOT / "kernels/modules").glob("*.c") if not path.name.endswith(".mod.c")}
     assert {name for name in sources(tmp_path) if name.endswith(".c")} == names
     known = set(json.loads((tmp_path / "known").read_text()))
-    assert known == set(cca_modules())
+    assert known == set(module_source.by_name())

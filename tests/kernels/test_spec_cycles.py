@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 from hosts.virtual.launch import GuestKernel
-from schema.names import cca_modules
+from kernels import module_source
 from tests.harness import cycles
 
 
@@ -16,7 +16,7 @@ def test_two_hundred_cycles_of_all_modules_leak_nothing(kernel: GuestKernel) -> 
     """Fewer cycles would not tell a leak from the pages that caches come and go with."""
     found = cycles.measure(kernel, 200)
     assert len(found.figures) == 200
-    assert found.algorithms == sorted(cca_modules())
+    assert found.algorithms == sorted(module_source.by_name())
     print(found)
     assert found.leaks() == {}
 

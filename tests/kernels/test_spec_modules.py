@@ -3,46 +3,57 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
-import re
 
 import pytest
 
 from hosts.virtual.launch import GuestKernel
+from kernels import module_source
+from kernels.module_source import ModuleSource
 from schema.names import project_ccas
 from tests import lab
 from tests.harness.harness import Flow, Scenario, run_all
 
-SOURCES = sorted((pathlib.Path(__file__).parents[2] / "kernels" / "modules").glob("tcp_*.c"))
-NAMES = [s.stem.removeprefix("tcp_") for s in SOURCES]
-RANGE = re.compile(r"CC_PARAM_RANGE\((\w+), (\d+), (\d+)\)")
+MODULES = module_source.sources()
+NAMES = [module.stem for module in MODULES]
 CHOICES = {("tcp_ghighspeed", "w_low"): (31, 38)}
 """Parameters that take single values instead of a range."""
-USE = re.compile(r"module_param_cb\((\w+), &(\w+), &\w+, 0644\)")
 
 
-def whole(source: pathlib.Path) -> str:
-    """A module's text with that of the headers of the project that it includes."""
-    text = source.read_text()
-    return text + "".join((source.parent / header).read_text() for header in re.findall(r'#include "(\w+\.h)"', text))
+def ranges(module: ModuleSource) -> list[tuple[str, int, int]]:
+    return [(parameter.name, *parameter.bounds) for parameter in module.parameters if parameter.bounds]
 
 
-def ranges(source: pathlib.Path) -> list[tuple[str, int, int]]:
-    text = whole(source)
-    limits = {ops: (int(low), int(high)) for ops, low, high in RANGE.findall(text)}
-    return [(name, *limits[ops]) for name, ops in USE.findall(text) if ops in limits]
+@pytest.mark.parametrize("module", MODULES, ids=NAMES)
+def test_every_parameter_states_its_unit_or_range_and_default(module: ModuleSource) -> None:
+    for parameter in module.parameters:
+        if (f"tcp_{module.stem}", parameter.name) in CHOICES:
+            assert parameter.bounds is None
+        else:
+            assert parameter.bounds is not None
+            assert "{}-{}".format(*parameter.bounds) in parameter.text
+        assert parameter.text.endswith(f"({parameter.description.default})")
 
 
-def descriptions(source: pathlib.Path) -> dict[str, str]:
-    return dict(re.findall(r'MODULE_PARM_DESC\((\w+),\s*"([^"]*)"', whole(source)))
+@pytest.mark.parametrize("module", MODULES, ids=NAMES)
+def test_every_algorithm_that_a_module_registers_can_be_asked_for_by_its_name(module: ModuleSource) -> None:
+    """Its name is the file's or an alias, so that the kernel finds the module when a socket asks for the algorithm."""
+    assert set(module.registered) <= set(module.names)
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=NAMES)
-def test_every_parameter_states_its_unit_or_range_and_default(source: pathlib.Path) -> None:
-    described = descriptions(source)
-    for name, low, high in ranges(source):
-        assert f"{low}-{high}" in described[name], described[name]
-        assert described[name].endswith(")")
+def test_programs_are_told_all_names_and_parameters() -> None:
+    contents = json.loads(module_source.as_json())
+    assert set(contents["algorithms"]) == set(project_ccas())
+    assert contents["algorithms"]["perack"] == "tcp_lbc" and contents["modules"]["tcp_lbc"]["file"] == "tcp_lbc.c"
+    for module in MODULES:
+        entry = contents["modules"][f"tcp_{module.stem}"]
+        assert [parameter["name"] for parameter in entry["parameters"]] == list(module.parameter_names)
+        assert all(
+            parameter["low"] <= parameter["default"] <= parameter["high"]
+            for parameter in entry["parameters"]
+            if parameter["low"] is not None
+        )
 
 
 def parameter_path(module: str, parameter: str) -> str:
@@ -52,7 +63,7 @@ def parameter_path(module: str, parameter: str) -> str:
 def test_values_out_of_range_are_refused_at_load_and_at_every_write(kernel: GuestKernel) -> None:
     """One guest: each parameter of each module below and above its range; values at the bounds are taken."""
     loads, writes = [], []
-    for name, source in zip(NAMES, SOURCES, strict=True):
+    for name, source in zip(NAMES, MODULES, strict=True):
         for parameter, low, high in ranges(source):
             for value in (high + 1, *([low - 1] if low else [])):
                 loads.append((0.1, f"! arameter insmod /mnt/tcp_{name}.ko {parameter}={value}"))
@@ -81,13 +92,14 @@ def test_a_run_records_every_parameter_that_the_kernel_shows_and_each_of_them_ha
         text += f"  - {{name: f{number}, cca: {{name: {name}, params: {{{params}}}}}, from: s1, to: d1}}\n"
     (run,) = lab.runs(lab.execute(tmp_path, text))
     recorded = run["environment"]["kernel"]["module_params"]
-    for name, source in zip(NAMES, SOURCES, strict=True):
-        told, module = descriptions(source), f"tcp_{name}"
+    for name, source in zip(NAMES, MODULES, strict=True):
+        module = f"tcp_{name}"
+        defaults = {parameter.name: parameter.description.default for parameter in source.parameters}
         known = {parameter for parameter, _, _ in ranges(source)} | {p for m, p in CHOICES if m == module}
         assert set(recorded.get(module, {})) == known
         for parameter, value in recorded.get(module, {}).items():
-            default = told[parameter].rpartition("(")[2].rstrip(")")
-            assert value == str(wanted.get(module, {}).get(parameter, default)), (name, parameter)
+            expected = wanted.get(module, {}).get(parameter, defaults[parameter])
+            assert value == str(expected), (name, parameter)
 
 
 def test_values_out_of_range_are_refused_by_the_batching_of_receivers(kernel: GuestKernel) -> None:

@@ -12,10 +12,10 @@ import pytest
 from base.errors import UsageError, WarpbedError
 from base.paths import cache_dir
 from hosts.virtual.kernel import find
-from kernels import stock
+from kernels import module_source, stock
 from kernels.build_key import module_sources
 from kernels.errors import BuildError
-from schema.names import cca_modules, project_ccas
+from schema.names import project_ccas
 from tests import lab
 
 MODULES = lab.ROOT / "kernels/modules"
@@ -68,7 +68,7 @@ def test_every_module_loads_and_runs_on_the_virtual_host_of_older_series(series:
     (run,) = lab.runs(lab.execute(tmp_path, text))
     assert run["environment"]["kernel"]["release"].startswith(series + ".")
     loaded = set(run["environment"]["kernel"]["module_params"])
-    assert {f"tcp_{module.stem}" for module in cca_modules().values() if module.params} - loaded == set()
+    assert {f"tcp_{module.stem}" for module in module_source.by_name().values() if module.parameters} - loaded == set()
     assert {flow["flow"]: flow["cca"] for flow in run["metrics"]["flows"]} == {name: name for name in names}
     assert all(flow["goodput_mbps"] > 0 for flow in run["metrics"]["flows"])
 
