@@ -13,15 +13,9 @@
 #define ASTART_SHIFT	16
 #define ASTART_DT_MAX	((1U << 24) - 1)	/* us */
 
-static unsigned int tau_ms __read_mostly = 1000;
-CC_PARAM_RANGE(tau_ms_ops, 10, 100000);
-module_param_cb(tau_ms, &tau_ms_ops, &tau_ms, 0644);
-MODULE_PARM_DESC(tau_ms, "1 / cut-off frequency of the filter, ms, 10-100000 (1000)");
-
-static unsigned int init_ssthresh __read_mostly = 32;
-CC_PARAM_RANGE(init_ssthresh_ops, 2, 1000000);
-module_param_cb(init_ssthresh, &init_ssthresh_ops, &init_ssthresh, 0644);
-MODULE_PARM_DESC(init_ssthresh, "first ssthresh, packets, 2-1000000 (32)");
+/* Parameters of a module that includes this, which Kbuild links with cc_astart.c */
+extern unsigned int astart_tau_ms;
+extern unsigned int astart_init_ssthresh;
 
 struct astart_filter {
 	s64 estimate;			/* of the rate */

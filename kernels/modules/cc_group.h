@@ -3,42 +3,15 @@
  * Connections grouped by destination prefix, for slow starts that learn from
  * their neighbours (LISS, ISS, MISS and JS of Yu 2009, chapter 2).
  *
- * A group is one prefix in one network namespace, told apart by the namespace's
- * cookie, which is never used again.  cc_groups_lock guards the table and the
- * groups' lists and histories; connections write their own window without it.
- * A connection is in its group from init() to release(), which always comes
- * before the socket's memory goes.  A group without connections keeps its
- * history for group_age_s; then it is freed by whoever next makes one, or begins
- * anew with its own next connection.
- *
- * The module that includes this has its own table, parameters and hooks.
+ * A module that includes this is linked with cc_group.c (Kbuild) and so has its
+ * own table of groups, lock and parameters: connections of different algorithms
+ * never are neighbours.
  */
 #ifndef WARPBED_CC_GROUP_H
 #define WARPBED_CC_GROUP_H
 
-#include <linux/hashtable.h>
-#include <linux/jhash.h>
-#include <linux/slab.h>
-#include <net/ipv6.h>
+#include <linux/spinlock.h>
 #include "cc_common.h"
-
-#define CC_GROUP_BITS	8
-#define CC_GROUPS_MAX	4096
-
-static unsigned int prefix4 __read_mostly = 24;
-CC_PARAM_RANGE(prefix4_ops, 0, 32);
-module_param_cb(prefix4, &prefix4_ops, &prefix4, 0644);
-MODULE_PARM_DESC(prefix4, "IPv4 destinations with this prefix length share state, bits, 0-32 (24)");
-
-static unsigned int prefix6 __read_mostly = 64;
-CC_PARAM_RANGE(prefix6_ops, 0, 128);
-module_param_cb(prefix6, &prefix6_ops, &prefix6, 0644);
-MODULE_PARM_DESC(prefix6, "IPv6 destinations with this prefix length share state, bits, 0-128 (64)");
-
-static unsigned int group_age_s __read_mostly = 600;
-CC_PARAM_RANGE(group_age_ops, 1, 86400);
-module_param_cb(group_age_s, &group_age_ops, &group_age_s, 0644);
-MODULE_PARM_DESC(group_age_s, "seconds that a group without connections is remembered, 1-86400 (600)");
 
 struct cc_group {
 	struct hlist_node node;
@@ -51,7 +24,7 @@ struct cc_group {
 	u32 drop_gap_us;		/* EWMA of the times between them; 0: none */
 };
 
-/* A connection's part; lives in its private area. */
+/* A connection's part; lives in its private area and is zero before init(). */
 struct cc_group_conn {
 	struct list_head node;
 	struct cc_group *group;		/* NULL: not in one */
@@ -61,87 +34,10 @@ struct cc_group_conn {
 	u8 steady;			/* in congestion avoidance */
 };
 
-static DEFINE_HASHTABLE(cc_groups, CC_GROUP_BITS);
-static DEFINE_SPINLOCK(cc_groups_lock);
-static unsigned int cc_groups_count;
+/* Guards the table and the groups' lists and histories. */
+extern spinlock_t cc_groups_lock;
 
-static inline void cc_group_prefix(const struct sock *sk, struct in6_addr *addr)
-{
-	struct in6_addr whole;
-
-#if IS_ENABLED(CONFIG_IPV6)
-	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr)) {
-		ipv6_addr_prefix(addr, &sk->sk_v6_daddr, READ_ONCE(prefix6));
-		return;
-	}
-#endif
-	ipv6_addr_set_v4mapped(sk->sk_daddr, &whole);
-	ipv6_addr_prefix(addr, &whole, 96 + READ_ONCE(prefix4));
-}
-
-static inline bool cc_group_aged(const struct cc_group *group)
-{
-	return list_empty(&group->conns) &&
-	       time_after_eq(jiffies, group->empty_since +
-			     READ_ONCE(group_age_s) * HZ);
-}
-
-/* Free the groups that have been empty for too long, or all empty ones. */
-static inline void cc_groups_prune(bool all)
-{
-	struct hlist_node *next;
-	struct cc_group *group;
-	unsigned int i;
-
-	hash_for_each_safe(cc_groups, i, next, group, node) {
-		if (!list_empty(&group->conns) ||
-		    (!all && !cc_group_aged(group)))
-			continue;
-		hash_del(&group->node);
-		cc_groups_count--;
-		kfree(group);
-	}
-}
-
-static inline void cc_group_forget(struct cc_group *group)
-{
-	group->awnd = 0;
-	group->drop_us = 0;
-	group->drop_gap_us = 0;
-}
-
-/* The group of a socket, made if need be; NULL if there is no memory for it. */
-static inline struct cc_group *cc_group_get(const struct sock *sk)
-{
-	u64 cookie = sock_net(sk)->net_cookie;
-	struct in6_addr prefix;
-	struct cc_group *group;
-	u32 key;
-
-	cc_group_prefix(sk, &prefix);
-	key = jhash(&prefix, sizeof(prefix), (u32)cookie);
-	hash_for_each_possible(cc_groups, group, node, key) {
-		if (group->cookie != cookie ||
-		    !ipv6_addr_equal(&group->prefix, &prefix))
-			continue;
-		if (cc_group_aged(group))
-			cc_group_forget(group);
-		return group;
-	}
-	cc_groups_prune(false);
-	if (cc_groups_count >= CC_GROUPS_MAX)
-		return NULL;
-	group = kzalloc(sizeof(*group), GFP_ATOMIC);
-	if (!group)
-		return NULL;
-	INIT_LIST_HEAD(&group->conns);
-	group->cookie = cookie;
-	group->prefix = prefix;
-	hash_add(cc_groups, &group->node, key);
-	cc_groups_count++;
-	return group;
-}
-
+/* A connection writes its own window without the lock. */
 static inline void cc_group_publish(struct cc_group_conn *conn,
 				    const struct tcp_sock *tp)
 {
@@ -149,97 +45,19 @@ static inline void cc_group_publish(struct cc_group_conn *conn,
 	WRITE_ONCE(conn->steady, !tcp_in_slow_start(tp));
 }
 
-/* Under the lock: the oldest connection in congestion avoidance, or NULL */
-static inline struct cc_group_conn *cc_group_oldest(struct cc_group *group)
-{
-	struct cc_group_conn *conn;
+/* Under the lock */
+struct cc_group *cc_group_get(const struct sock *sk);
+struct cc_group_conn *cc_group_oldest(struct cc_group *group);
+u32 cc_group_fair(struct cc_group *group, u64 w_o);
+void cc_group_join(struct cc_group *group, struct cc_group_conn *conn,
+		   const struct tcp_sock *tp);
+void cc_group_drop(u64 *last_us, u32 *gap_us, u64 now_us);
 
-	list_for_each_entry(conn, &group->conns, node)
-		if (READ_ONCE(conn->steady))
-			return conn;
-	return NULL;
-}
+/* Without it */
+void cc_group_leave(struct cc_group_conn *conn);
+void cc_groups_exit(void);
 
-/*
- * Under the lock: a new connection's fair window, Yu eq 2-3,
- *   (S + L w_o) / (L + S / w_o + 1) = w_o X / (X + w_o), X = S + L w_o,
- * with L connections in congestion avoidance and S the sum of the windows of
- * those in slow start.  0 if no connection is in congestion avoidance.
- */
-static inline u32 cc_group_fair(struct cc_group *group, u64 w_o)
-{
-	struct cc_group_conn *conn;
-	u64 sum = 0, steady = 0, x;
-
-	list_for_each_entry(conn, &group->conns, node) {
-		if (READ_ONCE(conn->steady))
-			steady++;
-		else
-			sum += READ_ONCE(conn->cwnd);
-	}
-	if (!steady || !w_o)
-		return 0;
-	x = sum + steady * w_o;
-	return max_t(u64, div64_u64(w_o * x, x + w_o), 2);
-}
-
-/* Under the lock: enter a group as its youngest connection */
-static inline void cc_group_join(struct cc_group *group,
-				 struct cc_group_conn *conn,
-				 const struct tcp_sock *tp)
-{
-	conn->group = group;
-	cc_group_publish(conn, tp);
-	list_add_tail(&conn->node, &group->conns);
-}
-
-static inline void cc_group_leave(struct cc_group_conn *conn)
-{
-	struct cc_group *group = conn->group;
-
-	if (!group)
-		return;
-	spin_lock_bh(&cc_groups_lock);
-	list_del(&conn->node);
-	conn->group = NULL;
-	group->empty_since = jiffies;
-	spin_unlock_bh(&cc_groups_lock);
-}
-
-static inline void cc_groups_exit(void)
-{
-	spin_lock_bh(&cc_groups_lock);
-	cc_groups_prune(true);
-	spin_unlock_bh(&cc_groups_lock);
-}
-
-/* EWMA with weight 2^-3 of the time between drops; 0 is none yet */
-static inline void cc_group_drop(u64 *last_us, u32 *gap_us, u64 now_us)
-{
-	if (*last_us) {
-		s64 gap = min_t(u64, now_us - *last_us, U32_MAX >> 1);
-
-		*gap_us = *gap_us ? *gap_us + ((gap - (s64)*gap_us) >> 3) : gap;
-	}
-	*last_us = now_us;
-}
-
-/* Pace at cwnd packets per RTT; the kernel's own pacing does the work. */
-static inline void cc_pace_begin(struct sock *sk, u32 cwnd, u32 rtt_us)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u64 rate = (u64)cwnd * tp->mss_cache * USEC_PER_SEC;
-
-	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
-	WRITE_ONCE(sk->sk_pacing_rate,
-		   min_t(u64, div_u64(rate, max(rtt_us, 1U)),
-			 READ_ONCE(sk->sk_max_pacing_rate)));
-}
-
-/* The first window is out: back to what was (fq does its own pacing). */
-static inline void cc_pace_end(struct sock *sk)
-{
-	cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
-}
+void cc_pace_begin(struct sock *sk, u32 cwnd, u32 rtt_us);
+void cc_pace_end(struct sock *sk);
 
 #endif /* WARPBED_CC_GROUP_H */

@@ -47,7 +47,7 @@ static void bwe_init(struct sock *sk)
 	ca->base_rtt_us = CC_RTT_MAX_US;
 	ca->delivered = tp->delivered;
 	if (cc_is_new(tp))
-		tp->snd_ssthresh = READ_ONCE(init_ssthresh);
+		tp->snd_ssthresh = READ_ONCE(astart_init_ssthresh);
 	trace_cc_hook(sk, CC_INIT, 0, -1);
 }
 
@@ -73,7 +73,7 @@ static void bwe_sample(struct sock *sk)
 		return;
 	if (ca->last_us)
 		astart_filter_add(&ca->filter, astart_rate(packets, dt_us),
-				  dt_us, READ_ONCE(tau_ms) * USEC_PER_MSEC);
+				  dt_us, READ_ONCE(astart_tau_ms) * USEC_PER_MSEC);
 	ca->last_us = tp->tcp_mstamp;
 	ca->delivered = tp->delivered;
 }

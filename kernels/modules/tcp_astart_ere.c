@@ -58,7 +58,7 @@ static void ere_init(struct sock *sk)
 	ca->rate_span.delivered = tp->delivered;
 	ca->sample_span.delivered = tp->delivered;
 	if (cc_is_new(tp))
-		tp->snd_ssthresh = READ_ONCE(init_ssthresh);
+		tp->snd_ssthresh = READ_ONCE(astart_init_ssthresh);
 	trace_cc_hook(sk, CC_INIT, 0, -1);
 }
 
@@ -112,7 +112,7 @@ static void ere_sample(struct sock *sk)
 	dt_us = ere_span_over(&ca->sample_span, tp, &packets);
 	if (dt_us)
 		astart_filter_add(&ca->filter, astart_rate(packets, dt_us),
-				  dt_us, READ_ONCE(tau_ms) * USEC_PER_MSEC);
+				  dt_us, READ_ONCE(astart_tau_ms) * USEC_PER_MSEC);
 	ca->sample_span.length_us = ere_length(ca, tcp_snd_cwnd(tp));
 }
 

@@ -33,6 +33,7 @@
  * trains and measured on them.
  */
 #include "cc_invert.h"
+#include "cc_output.h"
 
 #define TRACE_SYSTEM tcp_ssipp
 #define CREATE_TRACE_POINTS

@@ -56,9 +56,9 @@
 #define TTFWC_SQRT_2_3	53510U		/* sqrt(2/3) x 2^16 */
 #define TTFWC_12SQRT	481589U		/* 12 sqrt(3/8) x 2^16 */
 
-static unsigned int tp __read_mostly = 40;
-static unsigned int tp2 __read_mostly = 90;
-static unsigned int tp3 __read_mostly = 70;
+static unsigned int tp_1 __read_mostly = 40;
+static unsigned int tp_2 __read_mostly = 90;
+static unsigned int tp_3 __read_mostly = 70;
 static unsigned int ratio_smooth __read_mostly = 81;
 static unsigned int ratio_responsive __read_mostly = 72;
 static unsigned int step_smooth __read_mostly = 6;
@@ -66,11 +66,11 @@ static unsigned int step_responsive __read_mostly = 3;
 
 CC_PARAM_RANGE(percent_ops, 0, 99);
 CC_PARAM_RANGE(step_ops, 0, 100);
-module_param_cb(tp, &percent_ops, &tp, 0644);
+module_param_cb(tp, &percent_ops, &tp_1, 0644);
 MODULE_PARM_DESC(tp, "tuning parameter tp of ttfwc, percent, 0-99 (40)");
-module_param_cb(tp2, &percent_ops, &tp2, 0644);
+module_param_cb(tp2, &percent_ops, &tp_2, 0644);
 MODULE_PARM_DESC(tp2, "tuning parameter tp of ttfwc2, percent, 0-99 (90)");
-module_param_cb(tp3, &percent_ops, &tp3, 0644);
+module_param_cb(tp3, &percent_ops, &tp_3, 0644);
 MODULE_PARM_DESC(tp3, "tuning parameter tp of ttfwc3, percent, 0-99 (70)");
 module_param_cb(ratio_smooth, &percent_ops, &ratio_smooth, 0644);
 MODULE_PARM_DESC(ratio_smooth, "tp < 0.5: least new/old window for an addition, percent, 0-99 (81)");
@@ -196,17 +196,17 @@ static void tfwc_init_0(struct sock *sk)
 
 static void ttfwc_init_1(struct sock *sk)
 {
-	ttfwc_init(sk, READ_ONCE(tp));
+	ttfwc_init(sk, READ_ONCE(tp_1));
 }
 
 static void ttfwc_init_2(struct sock *sk)
 {
-	ttfwc_init(sk, READ_ONCE(tp2));
+	ttfwc_init(sk, READ_ONCE(tp_2));
 }
 
 static void ttfwc_init_3(struct sock *sk)
 {
-	ttfwc_init(sk, READ_ONCE(tp3));
+	ttfwc_init(sk, READ_ONCE(tp_3));
 }
 
 static u32 ttfwc_open(const struct sock *sk)

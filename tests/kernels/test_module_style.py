@@ -33,8 +33,11 @@ EXCEPTIONS = (
     ("", "Avoid CamelCase: <Qdisc", "the kernel's own names"),
     ("tcp_iss.c", "Possible repeated word: 'awnd'", "an equation"),
 )  # fmt: skip
-# A folder that the kernel's build names and leaves out.
-NOISE = re.compile(r"No such file or directory \[-Wmissing-include-dirs\]$")
+# A folder that the kernel's build names and leaves out; container_of() inside container_of() in the kernel's own headers.
+NOISE = re.compile(
+    r"No such file or directory \[-Wmissing-include-dirs\]$|/include/\S+ warning: .*\[-Wshadow\]$"
+    r"|note: (shadowed declaration is here|in (expansion|definition) of macro)"
+)
 
 
 def excepted(name: str, words: str) -> bool:
@@ -89,7 +92,7 @@ def test_only_compat_h_looks_at_the_kernel_s_version() -> None:
 
 @pytest.fixture(scope="module")
 def words(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What compiler (W=1) and sparse say about all modules, and about one with known faults."""
+    """What compiler (W=1, -Wshadow) and sparse say about all modules, and about one with known faults."""
     if shutil.which("sparse", path="/usr/bin") is None:
         pytest.skip("sparse is not installed; playbooks/test_environment.yml installs it")
     work = tmp_path_factory.mktemp("modules")
@@ -100,7 +103,7 @@ def words(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     # of a literal is constant, which the MODULE_… macros assert; after an error it keeps its warnings to itself
     check = "CHECK=sparse -D__typeof_unqual__=__typeof__ '-D__builtin_strlen(x)=(sizeof(x)-1)'"
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": os.environ.get("HOME", "/")}
-    command = ["make", "-C", tree, "ARCH=um", f"M={work}", "W=1", "C=2", check, "modules"]
+    command = ["make", "-C", tree, "ARCH=um", f"M={work}", "W=1", "KCFLAGS=-Wshadow", "C=2", check, "modules"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (done.stdout + done.stderr).splitlines()
@@ -114,6 +117,9 @@ FAULTY = """\
 static const int unused = 3;
 __be32 wrong(u32 a);
 __be32 wrong(u32 a) { return a; }
+static u32 shadowed;
+u32 hides(void);
+u32 hides(void) { u32 shadowed = 1; return shadowed; }
 MODULE_DESCRIPTION("Faults that the tools have to find");
 MODULE_LICENSE("GPL");
 """
@@ -125,4 +131,5 @@ def test_neither_compiler_nor_sparse_has_anything_to_say(words: list[str]) -> No
 
 def test_compiler_and_sparse_are_really_asked(words: list[str]) -> None:
     assert any("tcp_zeta.c" in line and "-Wunused-const-variable" in line for line in words)
+    assert any("tcp_zeta.c" in line and "-Wshadow" in line for line in words)
     assert any("tcp_zeta.c" in line and "incorrect type in return expression" in line for line in words)
