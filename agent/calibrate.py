@@ -12,10 +12,11 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from agent.hop import FULL_FRAME_BYTES, MARGIN_NS, SMALL_FRAME_BYTES, Ends, Hop
+from agent.hop import MARGIN_NS, SMALL_FRAME_BYTES, Ends, Hop
 from agent.namespaces import entered, read_offloads
 from agent.network import WIRES, BuiltNetwork, echo_rtt_ns
 from agent.traffic import clock
+from network.frames import FULL_FRAME_BYTES
 from network.impairments import CHANCE_BYTES, RateTrace
 from network.model import Direction, path
 from network.tc import paced_by_own

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from agent import qdisc_stats
 from agent.namespaces import entered
 from agent.traffic import clock
+from network.frames import FRAME_HEADER_BYTES, FULL_FRAME_BYTES, IP_UDP_HEADER_BYTES
 from network.model import Direction
 
 PORT = 5100
 """Below all ports of flows and traffic."""
 NUMBER = struct.Struct("!I")
-UDP_FRAME_BYTES = 42
-FULL_FRAME_BYTES = 1514
+UDP_FRAME_BYTES = FRAME_HEADER_BYTES + IP_UDP_HEADER_BYTES
 SMALL_FRAME_BYTES = 64
 SOCKET_BYTES = 1 << 30
 MARGIN_NS = 1_000_000

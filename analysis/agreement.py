@@ -25,7 +25,6 @@ from analysis.errors import AnalysisError
 from analysis.results import Run, load_experiment
 from base.quantities import seconds
 
-FRAME_BITS = 1514 * 8
 BURST_GAP_S = 0.2
 """Drops closer than this belong to one overflow."""
 

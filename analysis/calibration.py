@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from base.quantities import format_rate, format_time
-from network.model import FRAME_HEADER_BYTES, Direction
-from network.tc import MTU_BYTES
+from network.frames import FULL_FRAME_BYTES
+from network.model import Direction
 from plan.model import PROBE_BYTES, Plan
 
-FULL_FRAME = MTU_BYTES + FRAME_HEADER_BYTES
 BUCKET_PACKETS = 2
 """What the token bucket in front of a rate lets through at once (network.tc.egress)."""
 Z_99 = 2.5758
@@ -103,7 +102,7 @@ def _sender(link: str, there: Direction, _back: Direction, result: Mapping[str, 
     return _row(link, "held by sender", "packets", 0, result["held_packets"], 0, "delay belongs on the wire")
 
 
-def _offloads(link: str, _there: Direction, _back: Direction, result: Mapping[str, Any], _bounds: Bounds) -> Row:
+def _snap_length(link: str, _there: Direction, _back: Direction, result: Mapping[str, Any], _bounds: Bounds) -> Row:
     return _row(link, "offloads on", "", 0, len(result["offloads_on"]), 0, ", ".join(result["offloads_on"]))
 
 
@@ -124,9 +123,9 @@ def _buffer(link: str, there: Direction, _back: Direction, result: Mapping[str, 
         return _not(link, "buffer", unit, asked, result["not"].get("buffer", "the queue has no limit"))
     drained = bounds.buffer_s * there.rate_bps / 8
     if buffer.unit == "packets":
-        measured, slack = result["buffer_packets"], float(math.ceil(drained / FULL_FRAME))
+        measured, slack = result["buffer_packets"], float(math.ceil(drained / FULL_FRAME_BYTES))
     else:  # whole frames: what is left over holds none
-        measured, slack = result["buffer_bytes"], drained + buffer.size % FULL_FRAME
+        measured, slack = result["buffer_bytes"], drained + buffer.size % FULL_FRAME_BYTES
     verdict = OK if buffer.size - slack <= measured <= buffer.size else OFF
     return Row(
         link, "buffer", unit, float(buffer.size), measured, slack, verdict, "never more, and not less than allowed"
@@ -149,7 +148,7 @@ def _in_flight(link: str, there: Direction, _back: Direction, result: Mapping[st
             _not(link, "wire holds", "packets", None, reason) if there.rate_bps is not None and there.delay_ns else None
         )
     sent, arrived = result["in_flight_sent"], result["in_flight_received"]
-    share = there.mean_loss(FULL_FRAME)
+    share = there.mean_loss(FULL_FRAME_BYTES)
     lost = sent * share
     allowed = Z_99 * math.sqrt(_clumping(there) * lost * (1 - share)) + 1 if share else 0
     return _row(link, "wire holds", "packets", sent - lost, arrived, allowed, "of as many as fit into its delay")
@@ -173,7 +172,7 @@ def _clumping(direction: Direction) -> float:
 
 
 _Quantity = Callable[[str, Direction, Direction, Mapping[str, Any], Bounds], Row | None]
-_QUANTITIES: tuple[_Quantity, ...] = (_rtt, _rate, _buffer, _burst, _in_flight, _loss, _sender, _offloads)
+_QUANTITIES: tuple[_Quantity, ...] = (_rtt, _rate, _buffer, _burst, _in_flight, _loss, _sender, _snap_length)
 
 
 def shown(value: float | None, unit: str) -> str:

@@ -18,20 +18,17 @@ import pyarrow.parquet as pq
 
 from analysis import calibration, limits, realtime
 from analysis.wide_area import clock_reasons
-from network.model import FRAME_HEADER_BYTES, Direction, Interface, address_plan, idle_rtt_bounds_ns
-from network.tc import MTU_BYTES
+from network.frames import BARE_ACK_BYTES, FULL_FRAME_BYTES, IP_TCP_HEADER_BYTES, MTU_BYTES
+from network.model import Direction, Interface, address_plan, idle_rtt_bounds_ns
 from plan.model import PROBE_BYTES, Plan
-
-FULL_FRAME, MIN_FRAME = MTU_BYTES + FRAME_HEADER_BYTES, 54
 
 RTT_TOLERANCE_NS = 10_000
 RATE_TOLERANCE = 0.002
-IP_TCP_HEADER_BYTES = 40
 UNSTEADY_CLOCK_US = 1000.0
 SATURATED_S = 1.0
 """A stretch with a queue all along must be this long before the rate is read from it."""
 BUSY_PACKETS = 8
-BURST_BYTES = 3 * (MTU_BYTES + FRAME_HEADER_BYTES)
+BURST_BYTES = 3 * FULL_FRAME_BYTES
 Z_99 = 2.5758
 """Two-sided 99 % quantile of the normal distribution."""
 
@@ -85,7 +82,7 @@ def _calibration(e: Evidence) -> Iterator[Reason]:
         yield Reason("calibration", "error", f"{row.link}: {row.quantity}: {words}")
 
 
-def _offloads(e: Evidence) -> Iterator[Reason]:
+def _snap_length(e: Evidence) -> Iterator[Reason]:
     for node, environment in e.facts["environment"]["nodes"].items():
         for interface, offloads in environment["offloads"].items():
             on = [name for name, is_on in offloads.items() if is_on]
@@ -172,7 +169,7 @@ def _loss(e: Evidence) -> Iterator[Reason]:
         wider = 1.0 if direction.burst_loss is None else direction.burst_loss.clumping
         spread = Z_99 * math.sqrt(wider * offered * share * (1 - share)) + 1
         if direction.bit_errors:
-            spread += offered * abs(direction.mean_loss(FULL_FRAME) - direction.mean_loss(MIN_FRAME))
+            spread += offered * abs(direction.mean_loss(FULL_FRAME_BYTES) - direction.mean_loss(BARE_ACK_BYTES))
         if abs(drops - offered * share) > spread:
             asked = f"{share:.4%} of {offered} asked"
             yield Reason(
@@ -210,7 +207,7 @@ def _rate(e: Evidence) -> Iterator[Reason]:
         could = sum(
             direction.capacity_bytes(int(time_ns[a]), int(time_ns[b])) for a, b in zip(first, last, strict=True)
         )
-        slack = 2 * len(first) * (MTU_BYTES + FRAME_HEADER_BYTES)
+        slack = 2 * len(first) * FULL_FRAME_BYTES
         if total_s >= SATURATED_S and abs(total - could) > tolerance * could + slack:
             words = f"{total * 8e-6 / total_s:.3f} Mbit/s under load, {could * 8e-6 / total_s:.3f} asked"
             yield Reason("rate", "error", f"{interface.name}: {words}")
@@ -228,9 +225,7 @@ def _surely_busy(interface: Interface) -> int:
     """Packets that must wait at a sample for the link to count as busy until the next: near-empty queues run empty
     between two samples."""
     buffer = interface.egress.buffer
-    return (
-        BUSY_PACKETS if buffer is None else max(BUSY_PACKETS, int(buffer.packets(MTU_BYTES + FRAME_HEADER_BYTES) / 8))
-    )
+    return BUSY_PACKETS if buffer is None else max(BUSY_PACKETS, int(buffer.packets(FULL_FRAME_BYTES) / 8))
 
 
 def _buffer(e: Evidence) -> Iterator[Reason]:
@@ -271,7 +266,7 @@ def _campaign_clocks(e: Evidence) -> Iterator[Reason]:
 RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _idle_rtt,
     _calibration,
-    _offloads,
+    _snap_length,
     _lost_records,
     _damaged,
     _clocks,

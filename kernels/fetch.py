@@ -18,12 +18,11 @@ from pathlib import Path
 
 from base.cache import locked
 from base.errors import UsageError, WarpbedError
+from kernels import series as series_names
 from kernels.apt_sources import Entry, debian_archive, read_entries
 from kernels.build_key import arguments
 from kernels.source import SERIES, Source, locate
 
-# The same suite on every machine, so that Debian 12 and 13 build the same kernel.
-HOME_SUITE = {"6.1": "bookworm", "6.12": "trixie", "7.2": "trixie-backports"}
 OTHER_SUITES = ("trixie", "trixie-backports", "bookworm", "bookworm-backports")
 
 PRIVATE_APT = """\
@@ -48,7 +47,7 @@ Acquire::https::Timeout "60";
 def fetch(series: str, cache: Path, *, version: str | None = None, refresh: bool = False) -> tuple[Source, bool]:
     """The source of a series, from the cache if it is there, and whether anything was fetched."""
     if not SERIES.fullmatch(series):
-        raise UsageError(f"kernel series {series!r} is not two numbers such as 6.1, 6.12 or 7.2")
+        raise UsageError(f"kernel series {series!r} is not two numbers such as {series_names.EXAMPLES}")
     sources = cache / "sources"
     with locked(sources / ".lock"):
         source = locate(series, cache, version=version)
@@ -68,7 +67,7 @@ def fetch(series: str, cache: Path, *, version: str | None = None, refresh: bool
 
 def suites_for(series: str, release: str) -> list[str]:
     """The suites to look into, in order."""
-    wanted = [HOME_SUITE.get(series, release), release, f"{release}-backports", *OTHER_SUITES]
+    wanted = [series_names.HOME_SUITE.get(series, release), release, f"{release}-backports", *OTHER_SUITES]
     return list(dict.fromkeys(wanted))
 
 

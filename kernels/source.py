@@ -14,6 +14,7 @@ from pathlib import Path
 
 from base.cache import recall, remember, sha256_of
 from base.errors import UsageError
+from kernels import series as series_names
 
 SERIES = re.compile(r"\d+\.\d+")
 DEB = re.compile(r"linux-source-(?P<series>\d+\.\d+)_(?P<version>[^_]+)_all\.deb")
@@ -44,7 +45,9 @@ def locate(kernel: str, cache: Path, *, version: str | None = None) -> Source | 
         return _tree(path, cache)
     if path.is_file():
         return _tarball(path, cache)
-    raise UsageError(f"kernel {kernel!r} is neither a series such as 6.1, 6.12 or 7.2 nor a source tree or tarball")
+    raise UsageError(
+        f"kernel {kernel!r} is neither a series such as {series_names.EXAMPLES} nor a source tree or tarball"
+    )
 
 
 def _cached_package(series: str, cache: Path, wanted: str | None) -> Source | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from base.quantities import format_rate, format_time
+from network.frames import FULL_FRAME_BYTES
 from network.impairments import FourState, GilbertElliott, RateTrace
 from network.model import Direction, Link
 
@@ -20,7 +21,7 @@ def _plain(direction: Direction) -> str:
     parts = [format_rate(direction.rate_bps) if direction.rate_bps else "any rate"]
     if direction.delay_ns:
         parts.append(format_time(direction.delay_ns))
-    if loss := direction.mean_loss(1514):
+    if loss := direction.mean_loss(FULL_FRAME_BYTES):
         parts.append(f"loss {loss * 100:.3g} %")
     return " ".join([*parts, *_specials(direction)])
 

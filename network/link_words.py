@@ -16,6 +16,7 @@ from base.errors import ParameterError
 from base.nearest import nearest
 from base.quantities import buffer_size, delay_ns, rate_bps, ratio, size_bytes
 from network import traces
+from network.frames import FULL_FRAME_BYTES
 from network.impairments import (
     DROPTAIL,
     JITTER_REACH,
@@ -27,10 +28,9 @@ from network.impairments import (
     Steps,
     bit_error_rate,
 )
-from network.model import FRAME_HEADER_BYTES, Buffer, Direction
+from network.model import Buffer, Direction
 
 MOST_STEPS = 1_000_000
-FULL_FRAME = 1500 + FRAME_HEADER_BYTES
 MOST_BPS = 24 * 10**9
 
 QUEUES = {
@@ -292,9 +292,9 @@ def queue(text: str) -> dict[str, Any]:
 def _red(kind: str, named: Mapping[str, str]) -> dict[str, Any]:
     if kind not in ("red", "red_packets"):
         return {}
-    packet = size_bytes(named.get("packet", f"{FULL_FRAME}B"))
-    if not 64 <= packet <= FULL_FRAME:
-        raise ValueError(f"packet={named['packet']}: 64B to {FULL_FRAME}B")
+    packet = size_bytes(named.get("packet", f"{FULL_FRAME_BYTES}B"))
+    if not 64 <= packet <= FULL_FRAME_BYTES:
+        raise ValueError(f"packet={named['packet']}: 64B to {FULL_FRAME_BYTES}B")
     sizes = {}
     for key in ("min", "max"):
         if key not in named:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from network.aggregate import aggregate
+from network.frames import FULL_FRAME_BYTES
 from network.impairments import (
     CHANCE_BYTES,
     DROPTAIL,
@@ -26,10 +27,6 @@ from network.impairments import (
     Steps,
     loss_by_size,
 )
-
-FRAME_HEADER_BYTES = 14
-"""Ethernet header, which tc counts in a packet's length (the frame check sequence is not counted)."""
-
 
 MOST_LINKS = 1 << 16
 """MAC addresses number links with 16 bits; addresses would suffice for more."""
@@ -45,6 +42,11 @@ class Buffer:
     def packets(self, frame_bytes: int) -> float:
         """How many frames of that length fit."""
         return self.size if self.unit == "packets" else self.size / frame_bytes
+
+    @property
+    def full_bytes(self) -> int:
+        """What it holds when it is full of the longest frames."""
+        return self.size * FULL_FRAME_BYTES if self.unit == "packets" else self.size
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from network.frames import FULL_FRAME_BYTES
 from network.impairments import FourState, GilbertElliott, Queue, Steps
-from network.model import FRAME_HEADER_BYTES, Buffer, Direction
+from network.model import Buffer, Direction
 from network.qdisc_netlink import CHILD, CHILD_HANDLE, OwnQdisc, rate_qdisc, warp_red_qdisc, wire_qdisc
 from network.red_netlink import red_qdisc
 
-MTU_BYTES = 1500
-FULL_FRAME_BYTES = MTU_BYTES + FRAME_HEADER_BYTES
 NETEM_MARGIN = 2
 """netem's limit counts the packets in flight; this many times rate × delay never drops."""
 NETEM_MIN_LIMIT = 1000

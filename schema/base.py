@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from base import quantities
 from base.nearest import nearest
+from kernels import series as kernel_series
 from schema.names import algorithms
 
 
@@ -33,6 +34,10 @@ NodeName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,8}$")]
 SysctlName = Annotated[str, Field(pattern=r"^net(\.[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)+$")]
 SysctlValue = Annotated[str | int, Field(union_mode="left_to_right")]
 ParamName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+if TYPE_CHECKING:
+    KernelSeries = str
+else:
+    KernelSeries = Literal["default", *kernel_series.NAMES]
 
 
 class Model(BaseModel):

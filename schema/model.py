@@ -11,6 +11,7 @@ from base import quantities
 from base.nearest import nearest
 from schema.base import (
     Cca,
+    KernelSeries,
     Model,
     Name,
     NodeName,
@@ -161,7 +162,7 @@ class Experiment(Model):
     question: str = ""
     source: str = ""
     host: HostKind = "virtual"
-    kernel: Literal["default", "6.1", "6.12", "7.2"] = "default"
+    kernel: KernelSeries = "default"
     duration: Time
     warmup: Time = "0s"
     topology: Topology

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from schema.base import Model, ParamName, Scalar
+from schema.tolerance import Tolerance, absolute, is_whole
 
 
 class PublishedValue(Model):
@@ -32,7 +32,7 @@ class Published(Model):
     source: Annotated[str, Field(min_length=1)]
     metric: str
     unit: str | None = None
-    tolerance: str | float | None = None
+    tolerance: Tolerance | None = None
     order: bool = False
     values: Annotated[list[PublishedValue], Field(min_length=1)]
     differs: str = ""
@@ -47,11 +47,11 @@ class Published(Model):
         rows = data.get("values")
         if isinstance(rows, list):
             rows = [
-                {**row, "value": float(row["value"])} if isinstance(row, dict) and _whole(row.get("value")) else row
+                {**row, "value": float(row["value"])} if isinstance(row, dict) and is_whole(row.get("value")) else row
                 for row in rows
             ]
             data = {**data, "values": rows}
-        return {**data, "tolerance": float(data["tolerance"])} if _whole(data.get("tolerance")) else data
+        return {**data, "tolerance": float(data["tolerance"])} if is_whole(data.get("tolerance")) else data
 
     @model_validator(mode="after")
     def _claims(self) -> Published:
@@ -69,20 +69,9 @@ class Published(Model):
         """How far from `published` a mean may lie, in the metric's unit; None where no tolerance is claimed."""
         if self.tolerance is None:
             return None
-        if isinstance(self.tolerance, float):
-            allowed = self.tolerance
-        else:
-            text = self.tolerance.strip()
-            try:
-                allowed = abs(published) * float(text.removesuffix("%")) / 100 if text.endswith("%") else math.nan
-            except ValueError:
-                allowed = math.nan
-        if not (math.isfinite(allowed) and allowed >= 0):
+        allowed = absolute(self.tolerance, published)
+        if allowed is None:
             raise ValueError(
                 f"tolerance {self.tolerance!r}: write a share such as 5%, or a number in the metric's unit"
             )
         return allowed
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from schema.base import Model
+from schema.tolerance import Tolerance, absolute, is_whole
 
 MOST = 10_000
 
@@ -21,13 +21,13 @@ class Precision(Model):
     """
 
     metric: str
-    within: str | float
+    within: Tolerance
 
     @model_validator(mode="before")
     @classmethod
     def _numbers(cls, data: Any) -> Any:
         """Whole numbers of the file are values too."""
-        if isinstance(data, dict) and isinstance(data.get("within"), int) and not isinstance(data["within"], bool):
+        if isinstance(data, dict) and is_whole(data.get("within")):
             return {**data, "within": float(data["within"])}
         return data
 
@@ -38,15 +38,8 @@ class Precision(Model):
 
     def allowed(self, mean: float) -> float:
         """Half the width that the interval of this mean may have, in the metric's unit."""
-        if isinstance(self.within, float):
-            allowed = self.within
-        else:
-            text = self.within.strip()
-            try:
-                allowed = abs(mean) * float(text.removesuffix("%")) / 100 if text.endswith("%") else math.nan
-            except ValueError:
-                allowed = math.nan
-        if not math.isfinite(allowed) or allowed < 0 or (allowed == 0 and mean != 0):
+        allowed = absolute(self.within, mean)
+        if allowed is None or (allowed == 0 and mean != 0):
             raise ValueError(
                 f"within {self.within!r}: write a share such as 2%, or a number in the metric's unit, above 0"
             )

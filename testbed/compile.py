@@ -9,6 +9,7 @@ from base import quantities
 from base.errors import Problem, SpecError
 from base.nearest import nearest
 from hosts import abilities
+from network.frames import FULL_FRAME_BYTES
 from network.model import Network, idle_rtt_ns, path
 from network.tc import own_modules
 from plan.model import BATCH_MODULE, FIRST_PORT, Capture, FlowPlan, HostSettings, Module, Plan
@@ -80,8 +81,8 @@ def socket_buffers(network: Network, flows: Iterable[FlowPlan]) -> tuple[int, in
     for flow in flows:
         hops = path(network, flow.source, flow.destination)
         rate = min((d.rate_bps for _, _, d in hops if d.rate_bps), default=DEFAULT_RATE_BPS)
-        in_flight = rate * idle_rtt_ns(network, flow.source, flow.destination, 1514) / 8e9
-        queued = sum(d.buffer.size * (1514 if d.buffer.unit == "packets" else 1) for _, _, d in hops if d.buffer)
+        in_flight = rate * idle_rtt_ns(network, flow.source, flow.destination, FULL_FRAME_BYTES) / 8e9
+        queued = sum(d.buffer.full_bytes for _, _, d in hops if d.buffer)
         largest = max(largest, int(BUFFER_PER_BDP * (in_flight + queued)))
     largest = min(largest, 2**31 - 1)
     return largest, largest

@@ -12,6 +12,7 @@ from typing import Any
 from base import quantities
 from base.errors import Problem, SpecError
 from base.nearest import nearest
+from network.frames import FRAME_HEADER_BYTES
 from plan import draws
 from plan.model import FIRST_PORT, FlowPlan, TrafficPlan
 from schema import distributions
@@ -19,7 +20,6 @@ from schema import traffic as spec
 from schema.load import Document, Loc
 from schema.model import Experiment, Flow
 
-ETHERNET_HEADER_BYTES = 14
 MAX_ARRIVALS = 100_000
 """Transfers or busy periods of one entry: beyond it, a text with the wrong unit is likelier than an experiment."""
 
@@ -199,7 +199,7 @@ def _periods(entry: spec.Cbr | spec.Poisson | spec.OnOff, c: _Context) -> list[l
 def _datagrams(entry: spec.Cbr | spec.Poisson, c: _Context) -> None:
     packet = quantities.size_bytes(entry.packet)
     rate = quantities.rate_bps(entry.rate)
-    gap_ns = (packet + ETHERNET_HEADER_BYTES) * 8 * 10**9 / rate
+    gap_ns = (packet + FRAME_HEADER_BYTES) * 8 * 10**9 / rate
     common = {"packet_bytes": packet, "rate_bps": rate, "start_s": c.window.start_s, "stop_s": c.window.stop_s}
     c.add("server", entry.destination, common)
     settings = {

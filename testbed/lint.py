@@ -7,11 +7,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from network.model import FRAME_HEADER_BYTES, Direction, idle_rtt_ns, path
-from network.tc import MTU_BYTES, netem_limit
+from network.frames import FULL_FRAME_BYTES
+from network.model import Direction, idle_rtt_ns, path
+from network.tc import netem_limit
 from plan.model import Plan
-
-FULL_FRAME = MTU_BYTES + FRAME_HEADER_BYTES
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ def _in_flight_limit(plan: Plan) -> Iterator[Finding]:
     for name, direction in _directions(plan):
         if direction.rate_bps is None or not direction.delay_ns:
             continue
-        needed = direction.rate_bps * direction.delay_ns / 1e9 / 8 / FULL_FRAME
+        needed = direction.rate_bps * direction.delay_ns / 1e9 / 8 / FULL_FRAME_BYTES
         if netem_limit(direction) < needed:
             yield Finding(
                 "netem-limit", "error", f"{name}: {needed:.0f} packets in flight, netem holds {netem_limit(direction)}"
@@ -63,8 +62,8 @@ def _bottleneck_buffer(plan: Plan) -> Iterator[Finding]:
                 "no-buffer", "error", f"{a}→{b} is the slowest link of flow {flow.name} and has no buffer size"
             )
             continue
-        bdp = rate * idle_rtt_ns(plan.network, flow.source, flow.destination, FULL_FRAME) / 8e9 / FULL_FRAME
-        share = direction.buffer.packets(FULL_FRAME) / max(bdp, 1)
+        bdp = rate * idle_rtt_ns(plan.network, flow.source, flow.destination, FULL_FRAME_BYTES) / 8e9 / FULL_FRAME_BYTES
+        share = direction.buffer.packets(FULL_FRAME_BYTES) / max(bdp, 1)
         if share < 0.01 or share > 100:
             yield Finding(
                 "buffer-bdp", "warning", f"{a}→{b}: the buffer is {share:.3g} times the BDP of flow {flow.name}"
@@ -78,7 +77,7 @@ def _socket_buffers(plan: Plan) -> Iterator[Finding]:
         rate = min((d.rate_bps for _, _, d in hops if d.rate_bps), default=None)
         if rate is None:
             continue
-        bdp = rate * idle_rtt_ns(plan.network, flow.source, flow.destination, FULL_FRAME) / 8e9
+        bdp = rate * idle_rtt_ns(plan.network, flow.source, flow.destination, FULL_FRAME_BYTES) / 8e9
         for host, sysctl in ((flow.source, "net.ipv4.tcp_wmem"), (flow.destination, "net.ipv4.tcp_rmem")):
             largest = int(plan.hosts[host].sysctls[sysctl].split()[-1])
             if largest < 2 * bdp:
@@ -89,7 +88,7 @@ def _socket_buffers(plan: Plan) -> Iterator[Finding]:
                 )
 
 
-def _offloads(plan: Plan) -> Iterator[Finding]:
+def _snap_length(plan: Plan) -> Iterator[Finding]:
     """[1] Offloads are off on every interface; a capture that cuts headers loses what the collectors need."""
     for capture in plan.captures:
         if 0 < capture.snap_bytes < 94:
@@ -100,7 +99,7 @@ def _offloads(plan: Plan) -> Iterator[Finding]:
             )
 
 
-def _delay_on_sender(plan: Plan) -> Iterator[Finding]:
+def _sender_queue(plan: Plan) -> Iterator[Finding]:
     """[2] Delay and loss have places of their own; loss on the first hop is still told apart from a sender's drop.
 
     A first link with a rate and a buffer is part of the topology, as a slow network card is, where a later link can get more
@@ -137,6 +136,6 @@ RULES: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
     _in_flight_limit,
     _bottleneck_buffer,
     _socket_buffers,
-    _offloads,
-    _delay_on_sender,
+    _snap_length,
+    _sender_queue,
 )

@@ -20,8 +20,8 @@ from base.errors import WarpbedError
 from base.paths import ROOT
 from hosts.base import Host, Outcome
 from network.describe import notes
+from network.frames import FULL_FRAME_BYTES
 from network.model import Network, address_plan
-from network.tc import FULL_FRAME_BYTES
 from plan.model import Plan
 from testbed.identity import recorded
 from testbed.results import Results, purge_aside

@@ -13,9 +13,7 @@ from base.cache import used
 from base.errors import WarpbedError
 from base.paths import ROOT
 from hosts.virtual.launch import GuestKernel
-
-DEFAULT_SERIES = "7.2"
-"""kernels/README.md has the measurements: its guest is about twice as fast as that of 6.12, the LTS."""
+from kernels import series as kernel_series
 
 
 def find(series: str) -> GuestKernel:
@@ -25,7 +23,7 @@ def find(series: str) -> GuestKernel:
     """
     if own := os.environ.get("WARPBED_TEST_KERNEL"):
         return load(Path(own).absolute())
-    series = DEFAULT_SERIES if series == "default" else series
+    series = kernel_series.of(series)
     done = subprocess.run(
         [sys.executable, "-m", "kernels.build_key", "--series", series], capture_output=True, text=True, cwd=ROOT
     )

@@ -57,7 +57,7 @@ def memory_bytes(plan: Plan) -> int:
         hops = path(plan.network, flow.source, flow.destination)
         rate = min((d.rate_bps for _, _, d in hops if d.rate_bps), default=10**10)
         rtt_ns = 2 * sum(d.delay_ns for _, _, d in hops)
-        queued = sum(d.buffer.size * (1514 if d.buffer.unit == "packets" else 1) for _, _, d in hops if d.buffer)
+        queued = sum(d.buffer.full_bytes for _, _, d in hops if d.buffer)
         total += MEMORY_PER_FLOW_BYTES + int(MEMORY_PER_BDP * (rate * rtt_ns / 8e9 + queued))
     return total
 

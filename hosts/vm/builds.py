@@ -13,8 +13,8 @@ from typing import Any
 
 from base.errors import WarpbedError
 from base.paths import ROOT
-from hosts.virtual.kernel import DEFAULT_SERIES
 from hosts.vm import qemu
+from kernels import series as kernel_series
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def find(series: str) -> Builds:
     """
     if not qemu.version():
         raise WarpbedError("QEMU is not installed. As root: apt-get install --no-install-recommends qemu-system-x86")
-    series = DEFAULT_SERIES if series == "default" else series
+    series = kernel_series.of(series)
     own = os.environ.get("WARPBED_TEST_X86_KERNEL")
     kernel = Path(own).absolute() if own else _ask("kernels.build_key", "--series", series, "--arch", "x86")
     image = _ask("hosts.vm.image", "--key")

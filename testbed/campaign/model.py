@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from base import quantities
 from base.nearest import nearest
-from schema.base import Model, Name, Size, Time
+from schema.base import KernelSeries, Model, Name, Size, Time
 from schema.load import Document, read, validate_as
 from schema.model import HostRules, Topology
 from schema.names import algorithms
@@ -92,7 +92,7 @@ class Campaign(Model):
     clock: Clock = Clock()
     sockets: Time = "100ms"
     traceroute: bool = True
-    kernel: Literal["default", "6.1", "6.12", "7.2"] = "default"
+    kernel: KernelSeries = "default"
     published: dict[Name, dict[str, dict[str, Annotated[float, Field(gt=0)]]]] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from base import quantities
 from base.errors import UsageError
+from network.frames import FULL_FRAME_BYTES
 from network.model import path
 from plan.model import Plan
 from schema.load import Document, validate
@@ -32,7 +33,6 @@ SLOWEST_SHARE = 0.05
 """A transfer that gets less than this share of its path's rate does not end in time."""
 LEAST_S = 30
 PCAP_HEADER_BYTES = 16
-FRAME_BYTES = 1514
 
 
 def job_of(campaign: Campaign, transfer: Transfer) -> Job:
@@ -79,8 +79,8 @@ def limited(plan: Plan, campaign: Campaign) -> Plan:
 
 def packets_within(campaign: Campaign) -> int:
     """How many packets a capture file within the budget can hold."""
-    snap = FRAME_BYTES if campaign.captures.snap == "all" else quantities.size_bytes(campaign.captures.snap)
-    return max(1, quantities.size_bytes(campaign.captures.budget) // (min(snap, FRAME_BYTES) + PCAP_HEADER_BYTES))
+    snap = FULL_FRAME_BYTES if campaign.captures.snap == "all" else quantities.size_bytes(campaign.captures.snap)
+    return max(1, quantities.size_bytes(campaign.captures.budget) // (min(snap, FULL_FRAME_BYTES) + PCAP_HEADER_BYTES))
 
 
 def check(campaign: Campaign) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hosts.virtual.kernel import DEFAULT_SERIES
+from kernels import series as kernel_series
 from testbed import ansible
 
 NAME = "build-kernels"
@@ -14,7 +14,7 @@ HELP = "build the guest kernel and the modules"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--series", default="default", help="6.1, 6.12, 7.2 or default")
+    command.add_argument("--series", default="default", help=f"{', '.join(kernel_series.NAMES)} or default")
     command.add_argument(
         "--arch",
         choices=["um", "um-sanitize", "x86"],
@@ -25,7 +25,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    series = DEFAULT_SERIES if options.series == "default" else options.series
+    series = kernel_series.of(options.series)
     variables: dict[str, object] = {"kernel_build_series": series, "kernel_build_arch": options.arch}
     if options.source is not None:
         variables["kernel_build_source"] = str(options.source.resolve())

@@ -7,7 +7,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from hosts.virtual.kernel import DEFAULT_SERIES
+from kernels import series as kernel_series
 from schema.repeats import Repeats
 from testbed.commands.arguments import host
 from testbed.commands.output import add_format, render
@@ -31,7 +31,7 @@ def main(options: argparse.Namespace) -> int:
     """Validate and lint; 1 where a fidelity rule of severity error is broken."""
     prepared = prepare(options.experiment)
     if options.kernel:
-        print(DEFAULT_SERIES if prepared.experiment.kernel == "default" else prepared.experiment.kernel)
+        print(kernel_series.of(prepared.experiment.kernel))
         return 0
     findings = [*prepared.findings, *_host_findings(prepared, options)]
     ready = not any(finding.severity == "error" for finding in findings)

@@ -8,7 +8,7 @@ import os
 import sys
 
 from base.paths import ROOT
-from hosts.virtual.kernel import DEFAULT_SERIES
+from kernels import series as kernel_series
 from testbed import ansible
 
 NAME = "test"
@@ -25,7 +25,7 @@ def main(options: argparse.Namespace) -> int:
 
 def run_pytest(arguments: list[str]) -> int:
     """Install what tests need, build the kernel, then run pytest."""
-    code = ansible.play("test_environment.yml", {"kernel_build_series": DEFAULT_SERIES}, failed_early=1)
+    code = ansible.play("test_environment.yml", {"kernel_build_series": kernel_series.DEFAULT}, failed_early=1)
     if code:
         return code
     workers = [] if arguments else ["--numprocesses", str(len(os.sched_getaffinity(0))), "--dist", "worksteal"]

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from base.errors import WarpbedError
-from hosts.virtual.kernel import DEFAULT_SERIES, load
+from hosts.virtual.kernel import load
 from hosts.virtual.launch import GuestKernel
 from kernels import module_source
+from kernels import series as kernel_series
 from kernels.build_key import find_build
 from tests.harness.cycles import all_modules
 from tests.harness.harness import GuestError, run_cycles
@@ -28,7 +29,7 @@ LOSS_PERCENT = 3.0
 def kernel() -> GuestKernel:
     """The build with checks that belongs to this checkout; raises WarpbedError where there is none."""
     try:
-        found = find_build(DEFAULT_SERIES, arch=ARCH)
+        found = find_build(kernel_series.DEFAULT, arch=ARCH)
     except WarpbedError as error:
         raise WarpbedError(str(error)) from error
     if not found.exists or found.path is None:

@@ -14,8 +14,8 @@ import pytest
 
 from base.errors import UsageError, WarpbedError
 from base.paths import cache_dir
-from hosts.virtual.kernel import DEFAULT_SERIES
 from hosts.virtual.launch import GuestKernel
+from kernels import series as kernel_series
 from kernels.build_key import find_build
 from schema.names import IN_TREE_CCAS
 from testbed.new_algorithm import new_algorithm, targets
@@ -46,7 +46,7 @@ class Checkout:
             [sys.executable, "-P", "-m", *arguments], cwd=self.root, env={**os.environ, "PYTHONPATH": str(self.root)},
             capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
-        if path := find_build(DEFAULT_SERIES, root=self.root).path:
+        if path := find_build(kernel_series.DEFAULT, root=self.root).path:
             self.builds.add(Path(path))
         words = done.stdout + done.stderr
         assert done.returncode == code, words
