@@ -24,8 +24,8 @@ from agent.pace import Alone
 from agent.samples import Sampler
 from agent.schedule import Schedule
 from agent.tcp_probe import TRACING, TcpProbe
-from agent.traffic.datagrams import LINGER_S
 from agent.traffic.process import TrafficProcess
+from agent.traffic.programs.datagrams import LINGER_S
 from plan.model import FlowPlan, Plan
 
 FLOW_APPS = ("iperf3", "file")

@@ -17,9 +17,9 @@ from schema.base import Cca
 from schema.cca_params import in_tree_params, module_params
 from schema.load import Document, Loc
 from schema.model import Experiment, Flow, HostRules
-from schema.traffic import TcpEntry, Video, Web
+from schema.traffic import KINDS, TcpEntry
 from testbed import compile_traffic
-from testbed.compile_traffic import Window
+from testbed.compile_context import Window
 from testbed.network import network_of
 
 START_GRID_S = 3600
@@ -27,7 +27,6 @@ START_GRID_S = 3600
 must not depend on it. In virtual time waiting costs nothing."""
 GUEST_MODULES = "/run/warpbed/modules"
 """Where the virtual host's guest sees the kernel build's modules."""
-HTTP_APPS = ("web", "video")
 NO_PORTS = "1"
 """A port that no flow uses."""
 GRACE_S = 60.0
@@ -141,7 +140,11 @@ def _check_http(experiment: Experiment, document: Document) -> None:
     """nginx sends with its node's algorithm, so a node's web and video traffic must agree on it."""
     seen: dict[str, str] = {}
     for i, entry in enumerate(experiment.traffic):
-        if isinstance(entry, Web | Video) and seen.setdefault(entry.source, entry.cca.name) != entry.cca.name:
+        if (
+            isinstance(entry, TcpEntry)
+            and entry.data_comes_from_the_server
+            and seen.setdefault(entry.source, entry.cca.name) != entry.cca.name
+        ):
             message = (
                 f"other web or video traffic from {entry.source} uses {seen[entry.source]}; a node's nginx has one"
             )
@@ -164,6 +167,11 @@ def _flow(index: int, flow: Flow, window: Window) -> FlowPlan:
     )
 
 
+def _is_served(app: str) -> bool:
+    """Whether the data of a flow comes from the node that waits for connections."""
+    return app in KINDS and KINDS[app].data_comes_from_the_server
+
+
 def _host(name: str, experiment: Experiment, network: Network, flows: tuple[FlowPlan, ...]) -> HostSettings:
     send, receive = socket_buffers(network, flows)
     sysctls = {
@@ -174,7 +182,7 @@ def _host(name: str, experiment: Experiment, network: Network, flows: tuple[Flow
     if any(direction.queue.ecn for direction in network.directions()):
         sysctls["net.ipv4.tcp_ecn"] = "1"  # a queue that marks is of no use to flows that do not ask for it
     algorithms = {flow.cca for flow in flows if flow.source == name}
-    algorithms = {flow.cca for flow in flows if flow.source == name and flow.app in HTTP_APPS} or algorithms
+    algorithms = {flow.cca for flow in flows if flow.source == name and _is_served(flow.app)} or algorithms
     if len(algorithms) == 1:
         # iperf3 sets the algorithm after its connection has sent a first message; like this it counts from the handshake
         sysctls["net.ipv4.tcp_congestion_control"] = algorithms.pop()

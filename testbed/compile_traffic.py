@@ -3,33 +3,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from base import quantities
+from base.discovery import merged
 from base.errors import Problem, SpecError
 from base.nearest import nearest
-from network.frames import FRAME_HEADER_BYTES
 from plan import draws
 from plan.model import FIRST_PORT, FlowPlan, TrafficPlan
 from schema import distributions
 from schema import traffic as spec
 from schema.load import Document, Loc
 from schema.model import Experiment, Flow
+from testbed import traffic as compilers
+from testbed.compile_context import Context, Window
 
-MAX_ARRIVALS = 100_000
-"""Transfers or busy periods of one entry: beyond it, a text with the wrong unit is likelier than an experiment."""
-
-
-@dataclass(frozen=True)
-class Window:
-    """When an entry is active, seconds since the run's start."""
-
-    start_s: float
-    stop_s: float
+COMPILERS: dict[str, Callable[[Any, Context], None]] = merged(compilers, "COMPILERS")
 
 
 def names(experiment: Experiment) -> tuple[list[str], list[str]]:
@@ -161,138 +152,9 @@ def traffic_plans(experiment: Experiment, when: dict[str, Window], seed: int, do
         def add(side: str, node: str, settings: dict[str, Any]) -> None:
             plans.append(TrafficPlan(name, entry.kind, side, node, port(experiment, index), settings))  # noqa: B023
 
-        make = _KINDS[entry.kind]
+        compiled = COMPILERS[entry.kind]
         try:
-            make(entry, _Context(when[name], end_s, draws.seed_of(seed, "traffic", name), add))
+            compiled(entry, Context(when[name], end_s, draws.seed_of(seed, "traffic", name), add))
         except ValueError as error:
             raise _fail(document, ("traffic", index), str(error)) from error
     return plans
-
-
-@dataclass(frozen=True)
-class _Context:
-    window: Window
-    end_s: float
-    seed: int
-    add: Callable[[str, str, dict[str, Any]], None]
-
-    def random(self, purpose: str) -> Random:
-        return draws.stream(draws.seed_of(self.seed, purpose))
-
-
-def _limited(items: Iterator[Any], what: str) -> list[Any]:
-    found = []
-    for item in items:
-        found.append(item)
-        if len(found) > MAX_ARRIVALS:
-            raise ValueError(f"more than {MAX_ARRIVALS} {what}; is the unit right?")
-    return found
-
-
-def _periods(entry: spec.Cbr | spec.Poisson | spec.OnOff, c: _Context) -> list[list[float]]:
-    on = None if entry.on is None else distributions.times(entry.on)
-    off = None if entry.off is None else distributions.times(entry.off)
-    busy = draws.periods(on, off, c.window.start_s, c.window.stop_s, c.random("periods"))
-    return [list(period) for period in _limited(busy, "busy periods")]
-
-
-def _datagrams(entry: spec.Cbr | spec.Poisson, c: _Context) -> None:
-    packet = quantities.size_bytes(entry.packet)
-    rate = quantities.rate_bps(entry.rate)
-    gap_ns = (packet + FRAME_HEADER_BYTES) * 8 * 10**9 / rate
-    common = {"packet_bytes": packet, "rate_bps": rate, "start_s": c.window.start_s, "stop_s": c.window.stop_s}
-    c.add("server", entry.destination, common)
-    settings = {
-        **common, "to": entry.destination, "gap_ns": gap_ns, "periods": _periods(entry, c),
-        "spacing": "constant" if entry.kind == "cbr" else "exponential", "seed": draws.seed_of(c.seed, "gaps"),
-    }  # fmt: skip
-    c.add("client", entry.source, settings)
-
-
-def _on_off(entry: spec.OnOff, c: _Context) -> None:
-    c.add("server", entry.destination, {})
-    settings = {"to": entry.destination, "cca": entry.cca.name, "connections": entry.connections, "end_s": c.end_s}
-    c.add("client", entry.source, {**settings, "periods": _periods(entry, c)})
-
-
-def _transfers(entry: spec.Transfers, c: _Context) -> None:
-    sources, destinations = entry.sources(), entry.destinations()
-    random = c.random("arrivals")
-    if entry.count is None:
-        assert entry.gap is not None
-        gap = distributions.times(entry.gap)
-        times = _limited(draws.arrivals(gap, c.window.start_s, c.window.stop_s, random), "transfers")
-    else:
-        length = c.window.stop_s - c.window.start_s
-        times = sorted(c.window.start_s + length * random.random() for _ in range(entry.count))
-    ends, amounts = c.random("ends"), c.random("amounts")
-    by_source: dict[str, list[dict[str, Any]]] = {source: [] for source in sources}
-    for number, start_s in enumerate(times):
-        source, destination = _any(sources, ends), _any(destinations, ends)
-        transfer: dict[str, Any] = {"number": number, "start_s": start_s, "to": destination}
-        if entry.size is not None:
-            transfer["size_bytes"] = max(1, round(distributions.sizes(entry.size).draw(amounts)))
-        else:
-            assert entry.life is not None
-            transfer["life_s"] = distributions.times(entry.life).draw(amounts)
-        by_source[source].append(transfer)
-    for destination in destinations:
-        c.add("server", destination, {})
-    for source in sources:
-        c.add("client", source, {"cca": entry.cca.name, "end_s": c.end_s, "transfers": by_source[source]})
-
-
-def _any(nodes: list[str], random: Random) -> str:
-    return nodes[int(random.random() * len(nodes))]
-
-
-def _web(entry: spec.Web, c: _Context) -> None:
-    sizes, thinks = c.random("sizes"), c.random("thinks")
-    html, objects = distributions.sizes(entry.html), distributions.sizes(entry.object_size)
-    think = distributions.times(entry.think)
-    pages: list[dict[str, Any]] = []
-    here = c.window.start_s
-    while here < c.window.stop_s and len(pages) < MAX_ARRIVALS // 10:  # as many as there can be, were loading free
-        pause_s = think.draw(thinks)
-        found = [max(1, round(objects.draw(sizes))) for _ in range(entry.objects)]
-        pages.append({"html_bytes": max(1, round(html.draw(sizes))), "object_bytes": found, "think_s": pause_s})
-        here += pause_s
-    largest = max([page["html_bytes"] for page in pages] + [size for page in pages for size in page["object_bytes"]])
-    c.add("server", entry.source, {"blob_bytes": largest})
-    settings = {"to": entry.source, "connections": entry.connections, "pages": pages}
-    c.add("client", entry.destination, {**settings, "start_s": c.window.start_s, "stop_s": c.window.stop_s})
-
-
-def _video(entry: spec.Video, c: _Context) -> None:
-    ladder = [quantities.rate_bps(rate) for rate in entry.ladder]
-    segment_s = quantities.seconds(entry.segment)
-    c.add("server", entry.source, {"blob_bytes": max(1, round(ladder[-1] * segment_s / 8))})
-    settings = {
-        "to": entry.source, "ladder_bps": ladder, "segment_s": segment_s, "buffer_s": quantities.seconds(entry.buffer),
-        "start_after": entry.start_after, "abr": entry.abr, "start_s": c.window.start_s, "stop_s": c.window.stop_s,
-    }  # fmt: skip
-    c.add("client", entry.destination, settings)
-
-
-def _probe_settings(entry: spec.PacketPairs | spec.Ping, c: _Context) -> dict[str, Any]:
-    return {
-        "to": entry.destination, "packet_bytes": quantities.size_bytes(entry.packet), "start_s": c.window.start_s,
-        "stop_s": c.window.stop_s, "seed": draws.seed_of(c.seed, "every"),
-        "every_s": dataclasses.asdict(distributions.times(entry.every)),
-    }  # fmt: skip
-
-
-def _packet_pairs(entry: spec.PacketPairs, c: _Context) -> None:
-    gaps = [quantities.delay_ns(gap) for gap in entry.gaps]
-    c.add("server", entry.destination, {"gaps_ns": gaps, "stop_s": c.window.stop_s})
-    c.add("client", entry.source, {**_probe_settings(entry, c), "gaps_ns": gaps})
-
-
-def _ping(entry: spec.Ping, c: _Context) -> None:
-    c.add("client", entry.source, _probe_settings(entry, c))
-
-
-_KINDS: dict[str, Callable[[Any, _Context], None]] = {
-    "cbr": _datagrams, "poisson": _datagrams, "on_off": _on_off, "transfers": _transfers, "web": _web, "video": _video,
-    "packet_pairs": _packet_pairs, "ping": _ping,
-}  # fmt: skip

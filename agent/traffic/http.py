@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 
 from agent.traffic.loop import READ, WRITE, Loop
-from agent.traffic.streams import READ_BYTES, has_connected
+from agent.traffic.programs.streams import READ_BYTES, has_connected
 
 PATH = "/blob"
 MAX_HEADER_BYTES = 16 << 10

@@ -15,23 +15,15 @@ from collections.abc import Callable
 from typing import Any
 
 from agent.errors import RunError
-from agent.traffic import datagrams, nginx, pairs, ping, streams, video, web
+from agent.traffic import programs
 from agent.traffic.clock import exact_timers
 from agent.traffic.control import Control
+from base.discovery import merged
 from plan.model import TrafficPlan
 
 Program = Callable[[TrafficPlan, dict[str, str], Control], dict[str, Any]]
 
-PROGRAMS: dict[tuple[str, str], Program] = {
-    ("cbr", "client"): datagrams.send, ("cbr", "server"): datagrams.receive,
-    ("poisson", "client"): datagrams.send, ("poisson", "server"): datagrams.receive,
-    ("on_off", "client"): streams.on_off, ("on_off", "server"): streams.sink,
-    ("transfers", "client"): streams.transfers, ("transfers", "server"): streams.sink,
-    ("web", "client"): web.browse, ("web", "server"): nginx.serve,
-    ("video", "client"): video.play, ("video", "server"): nginx.serve,
-    ("packet_pairs", "client"): pairs.send, ("packet_pairs", "server"): pairs.receive,
-    ("ping", "client"): ping.ping,
-}  # fmt: skip
+PROGRAMS: dict[tuple[str, str], Program] = merged(programs, "PROGRAMS")
 
 
 def work(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict[str, Any]:

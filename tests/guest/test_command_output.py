@@ -7,7 +7,7 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import pytest
 
@@ -16,7 +16,7 @@ from testbed import cli
 from testbed.commands.output import render
 from tests import lab
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"metric": "utilization", "where": {"cca": "reno"}, "outcome": "agrees", "measured": 0.87654321},
     {"metric": "=cmd()", "where": {}, "outcome": "disagrees", "measured": None},
 ]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from kernels.build_key import ROOT
+from base.paths import ROOT
 from tests.plays import BIN
 from tests.recap import WORDS
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from base.errors import UsageError
-from kernels.build_key import ROOT, BuildKey, find_build
+from base.paths import ROOT
+from kernels.build_key import BuildKey, find_build
 
 DEB = "linux-source-7.2_7.2.12-1_all.deb"
 

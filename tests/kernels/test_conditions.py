@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from base.errors import UsageError
-from kernels.build_key import ROOT, patches_for
+from base.paths import ROOT
+from kernels.build_key import patches_for
 from kernels.conditions import lines_for
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from base.cache import aside
 from base.errors import UsageError
+from base.paths import ROOT
 from kernels.build import _check_config
-from kernels.build_key import ROOT
 from kernels.errors import BuildError
 from kernels.steps import Steps, telling_lines
 

@@ -59,7 +59,17 @@ def test_checkpatch_has_nothing_to_say(tree: Path, name: str) -> None:
 @functools.cache
 def complaints(tree: Path, file: Path) -> tuple[str, ...]:
     checkpatch = tree / "scripts/checkpatch.pl"
-    command = ["perl", checkpatch, "--strict", "--no-tree", "--terse", "--no-summary", "--color=never", "-f", file]
+    command: list[str | Path] = [
+        "perl",
+        checkpatch,
+        "--strict",
+        "--no-tree",
+        "--terse",
+        "--no-summary",
+        "--color=never",
+        "-f",
+        file,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tree)
     assert done.returncode in (0, 1) and "warnings" not in done.stderr, done.stderr
     return tuple(line.partition(": ")[2] for line in done.stdout.splitlines() if re.match(r".+:\d+: ", line))
@@ -103,7 +113,18 @@ def words(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     # of a literal is constant, which the MODULE_… macros assert; after an error it keeps its warnings to itself
     check = "CHECK=sparse -D__typeof_unqual__=__typeof__ '-D__builtin_strlen(x)=(sizeof(x)-1)'"
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": os.environ.get("HOME", "/")}
-    command = ["make", "-C", tree, "ARCH=um", f"M={work}", "W=1", "KCFLAGS=-Wshadow", "C=2", check, "modules"]
+    command: list[str | Path] = [
+        "make",
+        "-C",
+        tree,
+        "ARCH=um",
+        f"M={work}",
+        "W=1",
+        "KCFLAGS=-Wshadow",
+        "C=2",
+        check,
+        "modules",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (done.stdout + done.stderr).splitlines()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.build_key import ROOT
+from base.paths import ROOT
 
 ANSWER = """import os, sys
 print(sys.argv[1:], os.environ.get("FAKE_VENV", sys.prefix), os.environ["PYTHONPATH"], os.getcwd(), sep="|")

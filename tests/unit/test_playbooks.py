@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.build_key import ROOT
+from base.paths import ROOT
 from playbooks.callback_plugins import warpbed as callback
 from tests import recap
 from tests.plays import BIN

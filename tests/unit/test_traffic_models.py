@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.traffic import datagrams, video
+from agent.traffic.programs import datagrams, video
 from base.errors import SpecError
 from plan import draws
 from plan.model import Plan, TrafficPlan, from_json

@@ -10,7 +10,7 @@ from typing import Any
 
 from agent.traffic import clock
 from agent.traffic.control import Control
-from agent.traffic.datagrams import LINGER_S, SOCKET_BYTES
+from agent.traffic.programs.datagrams import LINGER_S, SOCKET_BYTES
 from plan import draws
 from plan.model import TrafficPlan
 from plan.summary import spread
@@ -82,3 +82,6 @@ def ping(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict
         "sent": len(sent_ns), "answered": len(rtt_ns), "lost_share": lost / len(sent_ns) if sent_ns else None,
         **spread("rtt", "ms", [sample[1] for sample in samples]), "samples": samples,
     }  # fmt: skip
+
+
+PROGRAMS = {("ping", "client"): ping}

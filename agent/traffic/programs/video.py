@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from agent.traffic import nginx
 from agent.traffic.control import Control
 from agent.traffic.http import HttpConnection
 from agent.traffic.loop import Loop
@@ -140,3 +141,6 @@ def play(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict
         "mean_bitrate_mbps": sum(rates) / len(rates) / 1e6 if rates else None,
         "bitrate_switches": sum(a != b for a, b in itertools.pairwise(rates)), "errors": player.errors[:10],
     }  # fmt: skip
+
+
+PROGRAMS = {("video", "client"): play, ("video", "server"): nginx.serve}

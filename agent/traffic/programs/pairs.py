@@ -11,7 +11,7 @@ from typing import Any
 
 from agent.traffic import clock
 from agent.traffic.control import Control
-from agent.traffic.datagrams import IP_UDP_BYTES, LINGER_S, SOCKET_BYTES
+from agent.traffic.programs.datagrams import IP_UDP_BYTES, LINGER_S, SOCKET_BYTES
 from plan import draws
 from plan.model import TrafficPlan
 from plan.summary import quantile
@@ -91,3 +91,6 @@ def _row(asked_ns: int, inputs: list[int], outputs: list[int]) -> dict[str, Any]
         "output_gap_s": math.fsum(outputs) / len(outputs) / 1e9, "output_gap_p50_s": quantile(ordered, 0.5) / 1e9,
         "output_gap_min_s": ordered[0] / 1e9, "output_gap_max_s": ordered[-1] / 1e9,
     }  # fmt: skip
+
+
+PROGRAMS = {("packet_pairs", "client"): send, ("packet_pairs", "server"): receive}

@@ -266,3 +266,11 @@ def sink(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> dic
         loop.run()
     total = sum(entry["bytes"] for entry in found)
     return {"connections": found, "bytes": total, **spread("size", "bytes", [float(e["bytes"]) for e in found])}
+
+
+PROGRAMS = {
+    ("on_off", "client"): on_off,
+    ("on_off", "server"): sink,
+    ("transfers", "client"): transfers,
+    ("transfers", "server"): sink,
+}

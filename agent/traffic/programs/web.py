@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from agent.traffic import nginx
 from agent.traffic.control import Control
 from agent.traffic.http import HttpConnection
 from agent.traffic.loop import Loop
@@ -93,3 +94,6 @@ def browse(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> di
         "pages_unfinished": browser.unfinished(), "errors": browser.failed[:10],
         **spread("page_load", "s", [page["load_s"] for page in browser.loaded]),
     }  # fmt: skip
+
+
+PROGRAMS = {("web", "client"): browse, ("web", "server"): nginx.serve}

@@ -148,3 +148,11 @@ class _Arrivals:
             "mean_rate_mbps": self._bytes * 8e-6 / length_s, "jitter_ms": self._jitter_ms,
             **spread("delay", "ms", self._delays_ms),
         }  # fmt: skip
+
+
+PROGRAMS = {
+    ("cbr", "client"): send,
+    ("cbr", "server"): receive,
+    ("poisson", "client"): send,
+    ("poisson", "server"): receive,
+}
