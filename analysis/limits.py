@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the verdict for what limits a flow beside its algorithm and its path: windows, buffers and memory."""
+"""Verdict rules: was a flow limited by windows, socket buffers or memory instead of its algorithm?"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Collected:
 def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Collected:
     """Write the records of a run.
 
-    facts: guest.json. Raises CollectError where a raw file is missing or is none of its kind.
+    facts: guest.json. Raises CollectError where a raw file is missing or not of the expected format.
     """
     start_ns = int(facts["start_realtime_ns"])
     damage: list[Damage] = []

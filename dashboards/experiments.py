@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments: all runs with their verdicts, and the ways into the other dashboards."""
+"""Experiments: all runs with their verdicts, and links to the other dashboards."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run programs and move files on another machine by SSH: keys only, host keys checked, nothing in a shell's hands."""
+"""Run programs and move files on another machine by SSH: keys only, host keys checked, no shell interpolation."""
 
 from __future__ import annotations
 

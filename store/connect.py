@@ -84,7 +84,7 @@ def connected(role: Role, given: str | None = None, **options: Any) -> Iterator[
     except (psycopg.OperationalError, psycopg.InternalError) as error:
         raise StoreError(
             f"the database went away or refused ({_first(error)}); nothing of this run is stored. "
-            "Once it is back, the same command goes on"
+            "Once it is back, run the same command again to resume"
         ) from error
 
 

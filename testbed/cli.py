@@ -11,6 +11,7 @@ import signal
 import sys
 
 from base.errors import WarpbedError
+from base.version import VERSION
 from testbed.commands import (
     build_kernels,
     cache,
@@ -63,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(
         prog="warpbed", description="A TCP testbed in virtual time, on VMs and on real hosts.", allow_abbrev=False
     )
+    top.add_argument("--version", action="version", version=f"warpbed {VERSION}")
     sub = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
 
     for module in COMMANDS:

@@ -8,14 +8,18 @@ metrics.compute(run_dir, {"duration_s": 60, "warmup_s": 0,
 
 from __future__ import annotations
 
+import importlib
 import math
+import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.metrics import bottleneck, by_algorithm, dynamics, fairness, sharing, traffic  # noqa: F401  (importing registers)
 from analysis.metrics.registry import REGISTRY, Metric, find, lookup
 from analysis.metrics.run import RunRecords, parse_context, read_run
+
+for _file in pkgutil.iter_modules(__path__):  # importing registers: each file of this folder may define metrics
+    importlib.import_module(f"{__name__}.{_file.name}")
 
 __all__ = ["REGISTRY", "Metric", "RunRecords", "compute", "evaluate", "find", "lookup", "parse_context", "read_run"]
 

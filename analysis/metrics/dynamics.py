@@ -66,7 +66,7 @@ def convergence_time(run: RunRecords) -> float | None:
     """BaseRTTs (smallest RTTs) from a flow's first data until it reaches a new stable state or period; the slowest flow's.
 
     The stable period is the band that the goodput, smoothed over 5 BaseRTTs, spans in the last half of the flow's life
-    (its last quarter, where the flow arrives late), 5 % wider; reached is it with the last time of entering it. Null where
+    (its last quarter, where the flow arrives late), 5 % wider; it counts as reached when the flow enters it for the last time. Null where
     one of the flows is still on its way at two thirds of its life.
     Source: Ho 2008 s5.2.2 ("how many BaseRTTs are required to reach a new stable state or period"), figures 5.5 and 5.8;
     intervals.delivered_bytes, flows.rtt_min_ms.

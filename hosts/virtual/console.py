@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Understand the guest's console: messages of the agent, and the kernel's cries for help."""
+"""Understand the guest's console: messages of the agent, and the kernel's panics, oopses and warnings."""
 
 from __future__ import annotations
 

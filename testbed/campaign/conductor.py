@@ -279,7 +279,7 @@ class Conductor:
         while True:
             if self.cancelled() or (heed_stop and self.journal.stop_file.exists()):
                 raise StoppedError(
-                    f"{self.campaign.campaign}: stopped; the same command goes on with the next transfer"
+                    f"{self.campaign.campaign}: stopped; run the same command again to resume with the next transfer"
                 )
             rest = deadline - time.monotonic()
             if rest <= 0:

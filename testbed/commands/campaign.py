@@ -106,7 +106,7 @@ def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, 
         journal.add("missing", transfer=transfer, reason=reason)
     if summary.cancelled or journal.stop_file.exists():
         journal.add("stopped")
-        raise WarpbedError(f"{campaign.campaign}: stopped; the same command goes on with the next transfer")
+        raise WarpbedError(f"{campaign.campaign}: stopped; run the same command again to resume with the next transfer")
     journal.add("over")
     if not summary.done and not summary.failed:
         print(f"nothing to do: all {summary.present} transfers are there")
@@ -174,7 +174,7 @@ def _stop(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
         print(f"{campaign.campaign}: no process conducts it; {campaign_status.read(campaign, folder).state}")
         return _close_services(campaign, journal)
     journal.stop_file.touch()
-    print(f"{campaign.campaign}: ends after the transfers that are under way; `campaign run` goes on")
+    print(f"{campaign.campaign}: ends after the transfers under way; `campaign run` resumes it")
     return 0
 
 

@@ -72,7 +72,7 @@ def _execute(options: argparse.Namespace) -> tuple[int, Sequence[Run]]:
         progress.close()
     if summary.cancelled:
         raise WarpbedError(
-            f"interrupted; {len(summary.done) + summary.present} of {len(begun)} runs are there, the same command goes on"
+            f"interrupted; {len(summary.done) + summary.present} of {len(begun)} runs are complete; run the same command again to resume"
         )
     if not summary.done and not summary.failed:
         print(f"nothing to do: all {len(begun)} runs are there")

@@ -38,7 +38,7 @@ def of_runs(runs: Sequence[Run], kind: str) -> str:
 
 @contextlib.contextmanager
 def spoken_aside(kind: str) -> Iterator[None]:
-    """What is said on the way goes to standard error where standard output is for a program to read."""
+    """Progress goes to stderr when stdout carries JSON or CSV."""
     with contextlib.nullcontext() if kind == "table" else contextlib.redirect_stdout(sys.stderr):
         yield
 

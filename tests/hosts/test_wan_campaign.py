@@ -159,7 +159,7 @@ def test_stop_ends_after_the_transfer_under_way_and_the_same_call_goes_on(hosts:
     process = start(hosts, tmp_path, CAMPAIGN.replace("pause: 0s", "pause: 30min"))
     await_event(tmp_path, "started")
     lab.warpbed("campaign", "stop", tmp_path / "campaign.yml", "--results", tmp_path / "results")
-    assert "the same command goes on" in end(process, code=2)
+    assert "run the same command again to resume" in end(process, code=2)
     assert len(events(tmp_path, "done")) == 1
     assert_nothing_left(hosts, tmp_path)
     status = lab.warpbed("campaign", "status", tmp_path / "campaign.yml", "--results", tmp_path / "results")
@@ -168,9 +168,7 @@ def test_stop_ends_after_the_transfer_under_way_and_the_same_call_goes_on(hosts:
     assert_each_once(tmp_path)
 
 
-def test_a_host_that_is_away_at_the_start_is_told_and_one_that_was_prepared_before_is_waited_for(
-    hosts: SshHosts, tmp_path: Path
-) -> None:
+def test_unreachable_host_is_reported_and_prepared_host_is_awaited(hosts: SshHosts, tmp_path: Path) -> None:
     hosts.kill("c")
     try:
         process = start(hosts, tmp_path)

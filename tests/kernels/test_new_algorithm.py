@@ -20,6 +20,7 @@ from kernels.build_key import find_build
 from schema.names import IN_TREE_CCAS
 from testbed.new_algorithm import new_algorithm, targets
 from tests import lab
+from tests.checkout import copied
 
 NAME = "zeta_2"
 pytestmark = pytest.mark.timeout(600)
@@ -29,14 +30,7 @@ class Checkout:
     """A copy of this checkout in which only the new algorithm's module is built."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root / "checkout"
-        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        files = subprocess.run(listed, cwd=lab.ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
-        for name in filter(None, files):
-            if name.startswith("kernels/modules/tcp_") or not (lab.ROOT / name).is_file():
-                continue
-            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(lab.ROOT / name, self.root / name)
+        self.root = copied(root / "checkout")
         self.module = self.root / f"kernels/modules/tcp_{NAME}.c"
         self.builds: set[Path] = set()
 

@@ -133,7 +133,7 @@ def test_a_server_killed_during_ingestion_shows_nothing_of_the_run(
         run = folder.find(made)[0]
         with monkeypatch.context() as patched:
             patched.setattr(ingest, "_copy", copy_then_kill)
-            with pytest.raises(StoreError, match="same command goes on"):
+            with pytest.raises(StoreError, match="run the same command again to resume"):
                 load(database, run)
         server = debian_server.start(tmp_path / "pg", **store_lab.FAST)
         assert set(contents(database).values()) == {0}
