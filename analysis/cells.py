@@ -13,7 +13,8 @@ from analysis.errors import AnalysisError
 from analysis.metrics import REGISTRY
 from analysis.results import Run, parameters, show
 from analysis.statistics import Cell, Estimate, cells, paired
-from analysis.table import number, safe
+from analysis.table import number
+from base.text import safe
 
 ESTIMATE_FIELDS = ("n", "mean", "t_low", "t_high", "bootstrap_low", "bootstrap_high")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.errors import ResultsError
+from analysis.run_shape import problem, without_constants
 from base.quantities import BYTE_UNITS, RATE_UNITS, TIME_UNITS_NS
 
 FORMAT = 1
@@ -67,8 +68,8 @@ class Run:
 def parse_run(text: str, path: Path) -> Run:
     """A run from the text of its run.json."""
     try:
-        data = json.loads(text)
-    except ValueError as error:
+        data = json.loads(text, parse_constant=without_constants)
+    except (ValueError, RecursionError) as error:
         raise ResultsError(
             f"{path / 'run.json'}: not JSON ({error}); delete the folder and run the experiment again"
         ) from error
@@ -78,6 +79,10 @@ def parse_run(text: str, path: Path) -> Run:
         )
     if data.get("format") != FORMAT:
         raise ResultsError(f"{path / 'run.json'}: {other_format(data.get('format'))}")
+    if (wrong := problem(data)) is not None:
+        raise ResultsError(
+            f"{path / 'run.json'}: {wrong}; not written by this Warpbed; delete the folder and run again"
+        )
     verdict = _mapping(data.get("verdict"))
     reasons = tuple(
         Reason(str(row.get("rule", "")), str(row.get("severity", "")), str(row.get("message", "")))

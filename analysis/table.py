@@ -22,6 +22,7 @@ from analysis.errors import AnalysisError
 from analysis.metrics import REGISTRY
 from analysis.results import Run, load_experiment, parameters, show
 from analysis.statistics import is_number
+from base.text import clean, safe
 
 # The most telling first: what does not fit the terminal goes from the right.
 COLUMNS = (
@@ -125,9 +126,10 @@ def as_csv(runs: Sequence[Run]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["experiment", "run", "seed", *(f"param.{name}" for name in names), "verdict", *scalars])
     for run in runs:
-        params = [safe(show(run.params[name])) if name in run.params else "" for name in names]
+        params = [show(run.params[name]) if name in run.params else "" for name in names]
         values = [run.metrics.get(name) for name in scalars]
-        writer.writerow([safe(run.experiment), safe(run.run), run.seed, *params, run.standing, *values])
+        row = [run.experiment, run.run, run.seed, *params, run.standing, *values]
+        writer.writerow([safe(cell) if isinstance(cell, str) else cell for cell in row])
     return out.getvalue()
 
 
@@ -167,16 +169,6 @@ def _line(row: Sequence[str], widths: Sequence[int], fixed: int) -> str:
 def cut(text: str, width: int) -> str:
     text = clean(text)
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
-
-
-def clean(text: str) -> str:
-    """Without control characters: a title must not move the terminal's cursor."""
-    return "".join(character if character.isprintable() else "�" for character in text)
-
-
-def safe(text: str) -> str:
-    """A spreadsheet must not take a name for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def main() -> int:

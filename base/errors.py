@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from base.text import clean
+
 
 class WarpbedError(Exception):
     """Something failed that Warpbed can explain; the text says what, the value and the next step."""
@@ -51,7 +53,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.where + ': ' if self.where else ''}{self.message}"
+        return clean(f"{self.file}:{self.line}: {self.where + ': ' if self.where else ''}{self.message}")
 
 
 class SpecError(UsageError):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -46,6 +47,10 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+_PARAM_VALUE = re.compile(r"[A-Za-z0-9._+-]{1,64}")
+"""The kernel takes what follows a blank for another parameter."""
+
+
 class Cca(Model):
     """A congestion control algorithm with parameters (its kernel module's)."""
 
@@ -56,6 +61,9 @@ class Cca(Model):
     def _known(self) -> Cca:
         if self.name not in algorithms():
             raise ValueError(f"there is no algorithm {self.name!r}; {nearest(self.name, algorithms())}")
+        for name, value in self.params.items():
+            if isinstance(value, str) and not _PARAM_VALUE.fullmatch(value):
+                raise ValueError(f"params.{name}: {value!r}: a parameter is one number or one word, without blanks")
         return self
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 
 from base.errors import Problem, SpecError, UsageError
 from base.nearest import nearest
@@ -21,6 +23,8 @@ from schema.model import Experiment
 MAX_FILE_BYTES = 1 << 20
 MAX_NODES = 100_000
 MAX_DEPTH = 30
+MAX_BITS = 1024
+"""Of a whole number: no quantity is larger, and Python prints no number of many thousand digits."""
 
 Loc = tuple[int | str, ...]
 T = TypeVar("T", bound=BaseModel)
@@ -31,6 +35,8 @@ class Document:
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
+        if (line := _too_deep(text)) is not None:
+            raise SpecError([Problem(file, line, "", f"more than {MAX_DEPTH} levels")])
         yaml = YAML(typ="rt", pure=True)
         yaml.allow_duplicate_keys = False
         try:
@@ -55,6 +61,10 @@ class Document:
             return [self._plain(value, depth + 1) for value in node]
         if isinstance(node, bool) or node is None:
             return node
+        if isinstance(node, int) and node.bit_length() > MAX_BITS:
+            raise SpecError(
+                [Problem(self.file, 1, "", f"a whole number of {node.bit_length()} bits; at most {MAX_BITS}")]
+            )
         for kind in (int, float, str):
             if isinstance(node, kind):
                 return kind(node)
@@ -85,6 +95,29 @@ class Document:
             except (KeyError, IndexError, AttributeError, TypeError):
                 break
         return line
+
+
+def _too_deep(text: str) -> int | None:
+    """The line where a YAML text nests too deeply; found without composing it, which takes a recursion a level."""
+    deepest_flow = max(itertools.accumulate((_FLOW.get(character, 0) for character in text), initial=0))
+    deepest_block = max((len(line) - len(line.lstrip(" -?")) for line in text.splitlines()), default=0)
+    if deepest_flow <= MAX_DEPTH and deepest_block <= MAX_DEPTH:
+        return None
+    depth = 0
+    try:
+        for event in YAML(typ="rt", pure=True).parse(text):
+            if isinstance(event, CollectionStartEvent):
+                depth += 1
+                if depth > MAX_DEPTH:
+                    return int(event.start_mark.line) + 1
+            elif isinstance(event, CollectionEndEvent):
+                depth -= 1
+    except YAMLError:
+        return None  # composing says what is wrong
+    return None
+
+
+_FLOW = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 def load(path: Path) -> tuple[Experiment, Document]:

@@ -153,6 +153,10 @@ class Expectation(Model):
     note: str | None = None
 
 
+MAX_DURATION_NS = 30 * 24 * 3600 * 10**9
+"""30 days of a run's own clock: more is a slip of the keyboard, and its captures fit no disk."""
+
+
 class Experiment(Model):
     """One experiment file."""
 
@@ -185,6 +189,8 @@ class Experiment(Model):
         end = quantities.delay_ns(self.duration)
         if end == 0:
             raise ValueError("duration must be above 0s")
+        if end > MAX_DURATION_NS:
+            raise ValueError(f"duration {self.duration} is longer than {quantities.format_time(MAX_DURATION_NS)}")
         if quantities.delay_ns(self.warmup) >= end:
             raise ValueError(f"warmup {self.warmup} is not before the end, {self.duration}")
         for entry in [*self.flows, *self.traffic]:

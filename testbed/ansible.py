@@ -15,8 +15,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
+from base.errors import UsageError
 from base.paths import ROOT
 
+TEMPLATE_MARKS = ("{{", "{%", "{#")
 PR_SET_PDEATHSIG = 1
 # Ansible's processes die with their parent, but not in the same instant: what they write meanwhile goes too.
 REAP = 'trap "" INT TERM HUP; cat; rm -rf -- "$1"; n=0; while [ -e "$1" ] && [ $n -lt 50 ]; do sleep 0.1; rm -rf -- "$1"; n=$((n+1)); done'
@@ -36,6 +38,11 @@ def play(
     that fails before has started nothing and gives `failed_early`. inventory: a folder below inventory/, or
     an absolute path. output: where what it says goes (standard output).
     """
+    for name, value in variables.items():
+        if isinstance(value, str) and any(mark in value for mark in TEMPLATE_MARKS):
+            raise UsageError(
+                f"{name}: {value!r} holds {' or '.join(TEMPLATE_MARKS)}, which Ansible would execute; rename the file or folder"
+            )
     with _folder() as folder:
         status = folder / "status"
         temporary = {"TMPDIR": folder, "ANSIBLE_LOCAL_TEMP": folder, "ANSIBLE_REMOTE_TEMP": folder}

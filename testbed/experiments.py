@@ -18,7 +18,7 @@ from schema.repeats import Repeats
 from testbed.compile import compile_plan
 from testbed.compile_traffic import is_random
 from testbed.lint import Finding, lint
-from testbed.runs import Run, expand
+from testbed.runs import Run, count_runs, expand
 
 MAX_RUNS = 100_000
 
@@ -45,11 +45,10 @@ def prepare(path: Path, seed: int | None = None) -> Prepared:
     """
     experiment, document = load(path)
     _check_metrics(experiment, document)
-    runs = expand(document, experiment, None if seed is None else [seed])
-    if len(runs) > MAX_RUNS:
-        raise SpecError(
-            [Problem(str(path), document.line(("sweep",)), "sweep", f"{len(runs)} runs; at most {MAX_RUNS}")]
-        )
+    seeds = None if seed is None else [seed]
+    if (count := count_runs(experiment, seeds)) > MAX_RUNS:
+        raise SpecError([Problem(str(path), document.line(("sweep",)), "sweep", f"{count} runs; at most {MAX_RUNS}")])
+    runs = expand(document, experiment, seeds)
     plans, findings = [], []
     cached: dict[str, Plan] = {}
     for run in runs:

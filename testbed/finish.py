@@ -7,7 +7,7 @@ python -m testbed.finish FOLDER
 from __future__ import annotations
 
 import json
-import os
+import secrets
 import shutil
 import sys
 from pathlib import Path
@@ -18,6 +18,7 @@ from analysis.errors import AnalysisError
 from analysis.verdict import Evidence, judge
 from base import quantities
 from base.errors import UsageError, WarpbedError
+from base.files import exchange_folders, replace_text
 from collectors.collect import collect
 from collectors.errors import CollectError
 from plan.model import Plan, from_json
@@ -43,11 +44,13 @@ def finish(folder: Path) -> None:
         raise UsageError(
             f"{folder / 'raw/guest.json'}: {error}; without it the run cannot be collected again"
         ) from error
-    fresh = folder / f".records.{os.getpid()}"
+    fresh = folder / f".records.{secrets.token_hex(8)}"
     try:
         collected = collect(folder / "raw", fresh, plan, facts)
-        shutil.rmtree(folder / "records", ignore_errors=True)
-        fresh.rename(folder / "records")
+        if (folder / "records").is_dir():
+            exchange_folders(fresh, folder / "records")  # at no moment is the run without records
+        else:
+            fresh.rename(folder / "records")
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     document["clocks"] = collected.clocks
@@ -56,9 +59,7 @@ def finish(folder: Path) -> None:
     document["verdict"] = judge(
         Evidence(plan, facts, folder / "records", console, tuple(map(str, collected.damage)), tuple(collected.clocks))
     )
-    aside = folder / f".run.json.{os.getpid()}"
-    aside.write_text(json.dumps(document, indent=1) + "\n")
-    aside.rename(folder / "run.json")
+    replace_text(folder / "run.json", json.dumps(document, indent=1) + "\n")
 
 
 def context(plan: Plan, spec: dict[str, Any]) -> dict[str, Any]:

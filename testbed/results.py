@@ -12,16 +12,24 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from analysis.results import FORMAT, other_format
 from base.errors import UsageError, WarpbedError
+from base.files import sync_folder, sync_tree
 
 ASIDE = ".aside"
+NAME = re.compile(r"[0-9a-f]{32}")
+"""Of a folder aside: a UUID."""
+PARTS = ("", ".sender", ".receiver")
+"""A run's folder, and those of the files that a transfer's ends have sent."""
+ATTEMPTS = 100
 
 
 class Results:
@@ -34,7 +42,11 @@ class Results:
         return self.folder / run_id
 
     def is_complete(self, run_id: str) -> bool:
-        return (self.path(run_id) / "run.json").is_file()
+        """Whether its run.json is there and whole."""
+        try:
+            return isinstance(json.loads((self.path(run_id) / "run.json").read_bytes()), dict)
+        except (OSError, ValueError):
+            return False
 
     def is_begun(self, run_id: str) -> bool:
         """Whether it was done, or tried and failed."""
@@ -43,27 +55,23 @@ class Results:
     @contextlib.contextmanager
     def aside(self) -> Iterator[Path]:
         """A folder to make a run in; whatever is still in it at the end is removed."""
-        root = self.base / ASIDE
-        root.mkdir(parents=True, exist_ok=True)
-        folder = root / uuid.uuid4().hex
-        lock = folder.with_suffix(".lock")
-        with open(lock, "w") as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
+        root = _aside_root(self.base)
+        with _locked_new(root) as name:
+            folder = root / name
             folder.mkdir()
             try:
                 yield folder
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
-                lock.unlink(missing_ok=True)
-                with contextlib.suppress(OSError):
-                    root.rmdir()
 
     def publish(self, folder: Path, run_id: str) -> Path:
-        """Give a complete run its final name. Where another process was faster, its run stays."""
+        """Give a complete run its final name, once all of it is on the disk. Where another process was faster, its run stays."""
         final = self.path(run_id)
         final.parent.mkdir(parents=True, exist_ok=True)
+        sync_tree(folder)
         with contextlib.suppress(OSError):
             os.rename(folder, final)
+            sync_folder(final.parent)
             return final
         if self.is_complete(run_id):
             return final
@@ -95,25 +103,79 @@ def read_run(file: Path) -> dict[str, Any]:
 
 
 def purge_aside(base: Path) -> int:
-    """Remove what killed processes left aside; returns how many folders. Those in use are left alone."""
+    """Remove what killed processes left aside; returns how many folders. Those in use are left alone, and so is
+    everything that does not bear a name of this program's: the folder may have come from somebody else."""
     root, removed = base / ASIDE, 0
-    if not root.is_dir():
+    try:
+        there, entries = os.lstat(root), os.listdir(root)
+    except (FileNotFoundError, NotADirectoryError):
         return 0
-    for folder in [entry for entry in root.iterdir() if entry.is_dir()]:
-        lock = folder.with_suffix(".lock")
-        with open(lock, "a") as held:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            shutil.rmtree(folder, ignore_errors=True)
+    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid():
+        return 0
+    for entry in entries:
+        name, dot, suffix = entry.partition(".")
+        lock = root / entry
+        if dot + suffix != ".lock" or not NAME.fullmatch(name):
+            continue
+        try:
+            held = _lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # a link, or gone
+            continue
+        if held is None:
+            continue
+        with held:
+            for folder in (root / f"{name}{part}" for part in PARTS):
+                if folder.is_dir() and not folder.is_symlink():
+                    shutil.rmtree(folder, ignore_errors=True)
+                    removed += 1
             lock.unlink(missing_ok=True)
-            removed += 1
-    for lock in root.glob("*.lock"):
-        if not lock.with_suffix("").exists():
-            with open(lock, "a") as held, contextlib.suppress(BlockingIOError):
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                lock.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         root.rmdir()
     return removed
+
+
+def _aside_root(base: Path) -> Path:
+    """The folder for folders aside, which may not be there. Raises UsageError where a link stands in its place."""
+    root = base / ASIDE
+    base.mkdir(parents=True, exist_ok=True)
+    if root.is_symlink():
+        raise UsageError(f"{root}: is a link; remove it, and look where these results came from")
+    return root
+
+
+@contextlib.contextmanager
+def _locked_new(root: Path) -> Iterator[str]:
+    """A new name below `root` whose lock file is held until the end, and then removed."""
+    name = uuid.uuid4().hex
+    lock = root / f"{name}.lock"
+    with _first_lock(root, lock):
+        try:
+            yield name
+        finally:
+            lock.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                root.rmdir()
+
+
+def _first_lock(root: Path, lock: Path) -> IO[str]:
+    """Hold a lock file that did not exist. Other processes may remove `root` while it is empty, and locks that nobody holds."""
+    for _ in range(ATTEMPTS):
+        with contextlib.suppress(FileExistsError):
+            root.mkdir()
+        with contextlib.suppress(FileNotFoundError):
+            if (held := _lock(lock, fcntl.LOCK_EX)) is not None:
+                return held
+    raise WarpbedError(f"{root}: is removed again and again while it is made; what else works in these results?")
+
+
+def _lock(file: Path, how: int) -> IO[str] | None:
+    """Hold the lock of a file until what is returned is closed; None where it is held elsewhere or was removed meanwhile."""
+    held = open(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "w")
+    try:
+        fcntl.flock(held, how)
+        if os.path.samestat(os.fstat(held.fileno()), os.stat(file, follow_symlinks=False)):
+            return held
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    held.close()
+    return None

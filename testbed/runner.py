@@ -28,6 +28,8 @@ from testbed.results import Results, purge_aside
 from testbed.runs import Run
 
 Report = Callable[[dict[str, Any]], None]
+COLLECT_LEAST_S, COLLECT_BYTES_PER_S = 900.0, 2e5
+"""How long collecting may take: a hundred times what a slow machine needs, so that only what hangs is ended."""
 
 
 @dataclass
@@ -239,12 +241,19 @@ def _cpu_model() -> str:
 
 def _collect(folder: Path, cpu: int) -> dict[str, str] | None:
     """Raw files to records, metrics and verdict, in a process of its own on the run's CPU."""
-    done = subprocess.run(
-        ["taskset", "-c", str(cpu), sys.executable, "-m", "testbed.finish", str(folder)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
+    raw_bytes = sum(file.stat().st_size for file in (folder / "raw").iterdir() if file.is_file())
+    limit_s = COLLECT_LEAST_S + raw_bytes / COLLECT_BYTES_PER_S
+    try:
+        done = subprocess.run(
+            ["taskset", "-c", str(cpu), sys.executable, "-m", "testbed.finish", str(folder)],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=limit_s,
+        )
+    except subprocess.TimeoutExpired:
+        detail = f"not done after {limit_s:.0f} s with {raw_bytes / 1e6:.0f} MB of raw files"
+        return {"stage": "collect", "subject": folder.name, "detail": detail}
     if done.returncode == 0:
         return None
     words = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -36,6 +37,10 @@ NOT_IN_HASH = {
     "host",
 }
 """Parts of a file that change nothing in the packets of a run."""
+
+
+LABEL_CHARACTERS = 160
+"""Of the swept values in a run's id: with seed, hash and what is appended it stays below a file name's 255."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,19 @@ class Run:
     def label(self) -> str:
         """The run's id without its hash: the swept values and the seed."""
         values = [re.sub(r"[^A-Za-z0-9.]+", "_", str(value))[:24] for value in self.params.values()]
-        return "-".join([*values, f"s{self.seed}"])
+        readable = "-".join(values).replace(".failed", "_failed")  # a name of our own for failed attempts
+        if len(readable) > LABEL_CHARACTERS:
+            readable = f"{readable[:LABEL_CHARACTERS]}_{digest(values)[:8]}"
+        return f"{readable}-s{self.seed}" if readable else f"s{self.seed}"
+
+
+def count_runs(experiment: Experiment, seeds: list[int] | None = None) -> int:
+    """How many runs `expand` would make, without making them."""
+    sweep, cells = experiment.sweep, 1
+    if sweep is not None:
+        product = math.prod(len(values) for values in sweep.factorial.values()) if sweep.factorial else 0
+        cells = product + len(sweep.combinations)
+    return cells * len(seeds or experiment.all_seeds())
 
 
 def spec_digest(spec: Mapping[str, Any]) -> str:

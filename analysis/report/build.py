@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from markupsafe import Markup
 from analysis.report import page
 from analysis.report.static import write_figures
 from analysis.results import FIGURES
+from base.files import replace_text
 
 HERE = Path(__file__).parent
 # In the order in which they are joined; each is one part of the page's behaviour.
@@ -81,12 +81,7 @@ def write_report(
     drawn = write_figures(view.data, target.parent / FIGURES) if figures else []
     html = _render(view, [str(file.relative_to(target.parent)) for file in drawn])
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        aside.write_text(html, encoding="utf-8")
-        aside.replace(target)
-    finally:
-        aside.unlink(missing_ok=True)
+    replace_text(target, html)
     return target
 
 

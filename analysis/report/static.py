@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from base.files import replace_bytes
 
 KINDS = ("svg", "pdf")
 MOST_PANELS = 12
@@ -37,12 +39,9 @@ def write_figures(data: Mapping[str, Any], folder: Path) -> list[Path]:
         for name, figure in _figures(data):
             for kind in KINDS:
                 target = folder / f"{name}.{kind}"
-                aside = folder / f".{name}.{os.getpid()}.{kind}"
-                try:
-                    figure.savefig(aside, metadata={"Date": None} if kind == "svg" else {"CreationDate": None})
-                    aside.replace(target)
-                finally:
-                    aside.unlink(missing_ok=True)
+                drawn = io.BytesIO()
+                figure.savefig(drawn, format=kind, metadata={"Date": None} if kind == "svg" else {"CreationDate": None})
+                replace_bytes(target, drawn.getvalue())
                 written.append(target)
     return written
 

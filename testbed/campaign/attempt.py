@@ -9,7 +9,9 @@ begun it.
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from typing import Any
 
 from base import quantities
 from base.errors import WarpbedError
+from base.files import replace_text
 from testbed.campaign import remote
 from testbed.campaign.ends import End
 from testbed.campaign.model import Campaign
@@ -142,17 +145,16 @@ class Attempt:
                     name, end, _ = self._side(side)
                     stack.callback(_remove, target)
                     remote.fetch(name, end, self.id, target)
-                port = p.receiver.port
-                arrange(
-                    folder,
-                    files,
-                    states,
-                    self.campaign,
-                    self.transfer,
-                    port,
-                    {**p.circumstances, "attempt": self.number},
-                )
-                finish(folder)
+                circumstances = {**p.circumstances, "attempt": self.number}
+                try:
+                    arrange(folder, files, states, self.campaign, self.transfer, p.receiver.port, circumstances)
+                    finish(folder)
+                except OSError:
+                    raise  # this machine's disk: waited for
+                except Exception as error:
+                    # measured, but not to be collected: kept for a look, and this attempt's alone
+                    kept = _keep_failed(results, folder, self.transfer.id, error)
+                    raise AttemptError(f"measured, but not to be collected: {error} (see {kept / 'raw'})") from error
             return results.publish(folder, self.transfer.id)
 
     def _receiver_ended(self) -> dict[str, Any]:
@@ -181,9 +183,18 @@ class Attempt:
         return left
 
 
-def _remove(folder: Path) -> None:
-    import shutil
+def _keep_failed(results: Results, folder: Path, run_id: str, error: Exception) -> Path:
+    """Keep a run folder whose raw files give no result, under a name that says so."""
+    file = folder / "run.json"
+    if file.is_file():
+        document = json.loads(file.read_text())
+        detail = str(error) or type(error).__name__
+        document.update(status="failed", error={"stage": "collect", "subject": run_id, "detail": detail})
+        replace_text(file, json.dumps(document, indent=1) + "\n")
+    return results.publish_failed(folder, run_id)
 
+
+def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -7,6 +7,7 @@ the journal names it as missing, with the reason; both are final until somebody 
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Callable
@@ -130,9 +131,11 @@ class Conductor:
                 self.journal.add(
                     "abandoned", transfer=transfer.id, attempt=number, reason="it had not begun at the sender"
                 )
-            except (AttemptError, remote.UnreachableError, remote.RefusedError) as error:
+            except StoppedError:
+                raise
+            except Exception as error:  # noqa: BLE001 — whatever it is, it belongs to this attempt, and the campaign goes on
                 failures += 1
-                reason = str(error)
+                reason = str(error) if isinstance(error, WarpbedError) else f"{type(error).__name__}: {error}"
                 self.journal.add("failed", transfer=transfer.id, attempt=number, reason=reason)
                 self.told(f"{attempt.id}: {reason}")
                 self._clear(attempt)
@@ -169,7 +172,8 @@ class Conductor:
                 if time.monotonic() > deadline:
                     raise AttemptError(f"measured, but not brought home: {error}") from error
                 if not noted:
-                    self.journal.add("waiting", transfer=attempt.transfer.id, reason=str(error))
+                    with contextlib.suppress(OSError):  # it may be the journal's own disk that is full
+                        self.journal.add("waiting", transfer=attempt.transfer.id, reason=str(error))
                 noted = True
                 self._wait(self.retry_s)
             else:

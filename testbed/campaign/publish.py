@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.results import FORMAT
+from collectors.errors import CollectError
 from network.model import Link, Network, Node, address_plan
 from plan.model import Capture, FlowPlan, HostSettings, Plan
 from testbed.campaign.model import Campaign
@@ -57,7 +58,10 @@ def arrange(
     raw.mkdir()
     interfaces = {name: node.interfaces[0].name for name, node in address_plan(NETWORK).items()}
     for side, files in ends.items():
-        (capture,) = files.glob("*.pcap")
+        captures = sorted(files.glob("*.pcap"))
+        if len(captures) != 1:
+            raise CollectError(f"{side}: {len(captures)} captures came home, 1 expected")
+        (capture,) = captures
         shutil.move(capture, raw / f"{interfaces[side]}.pcap")
         shutil.move(files / f"{side}.json", raw / f"{FLOW}.{'client' if side == SENDER else 'server'}.json")
     shutil.move(ends[SENDER] / "sockets.bin", raw / "sockets.bin")

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import topologies
 from analysis import metrics as metric_registry
-from analysis.table import clean
 from base.paths import ROOT
+from base.text import clean
 from hosts.registry import HOST_KINDS
 from schema.load import load
 from schema.names import algorithms, project_ccas

@@ -14,7 +14,8 @@ from typing import Any
 
 from analysis import table
 from analysis.results import Run, show
-from analysis.table import Style, clean, cut, safe
+from analysis.table import Style, cut
+from base.text import clean, safe
 
 FORMATS = ("table", "json", "csv")
 COLOURS = {

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files and folders that appear whole, stay after a power cut, and are never written through somebody else's link."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+AT_FDCWD = -100
+RENAME_EXCHANGE = 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def replace_bytes(target: Path, content: bytes) -> None:
+    """Give a file new content: whole or not at all, also where power fails; a link in its place is replaced, not followed."""
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    # a name that nobody can guess, and O_EXCL: nothing that lies there already is opened
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, target)
+    finally:
+        aside.unlink(missing_ok=True)
+    sync_folder(target.parent)
+
+
+def replace_text(target: Path, text: str) -> None:
+    """As `replace_bytes`, in UTF-8."""
+    replace_bytes(target, text.encode("utf-8"))
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until a folder's entries are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # some network file systems know no fsync of folders
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    """Wait until a folder with all files and folders in it is on the disk."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with _opened(Path(place, name)) as descriptor:
+                if descriptor is not None:
+                    os.fsync(descriptor)
+        sync_folder(Path(place))
+
+
+def exchange_folders(one: Path, other: Path) -> None:
+    """Let two folders of one file system change names in one step. Raises OSError."""
+    done = _libc.renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE)
+    if done != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), str(one), None, str(other))
+
+
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[int | None]:
+    """A plain file's descriptor; None for what is none (links are neither followed nor synced)."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EACCES):
+            raise
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong with one attempt at a transfer is that attempt's: it is kept, marked, and the campaign goes on.
+
+Both ends are imitated at the one place where they are asked, so that their answers can be as wrong as wanted.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.samples import MAGIC
+from testbed.campaign import remote
+from testbed.campaign.conductor import Conductor
+from testbed.campaign.ends import End
+from testbed.campaign.journal import Journal
+from testbed.campaign.model import Campaign, load
+from testbed.results import Results
+
+CAMPAIGN = """\
+warpbed: 1
+campaign: demo
+title: One size
+sender: a
+receivers: {b: {}, c: {}}
+algorithms: [reno]
+sizes: [1MB]
+pause: 0s
+every: 0s
+runs: 1
+attempts: 2
+traceroute: false
+patience: 1s
+"""
+EMPTY_CAPTURE = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
+ENDS = {
+    name: End(address=address, host="h", agent="/var/lib/warpbed/agent.pyz", consent="mine")
+    for name, address in (("a", "192.0.2.10"), ("b", "192.0.2.20"), ("c", "192.0.2.30"))
+}
+
+
+def answer(name: str, _end: End, do: str, _timeout_s: float = 0.0, **_: Any) -> dict[str, Any]:
+    """What an end that is well says."""
+    side = "sender" if name == "a" else "receiver"
+    if do == "probe":
+        return {
+            "time_ns": time.time_ns(), "boot_id": "x", "uid": 0, "free_bytes": 10**13, "interface": "eth0",
+            "algorithms": ["reno"], "kernel": {"release": "6.1"}, "tools": {}, "clock": {"source": None},
+        }  # fmt: skip
+    if do == "start":
+        return {"state": "ready" if side == "receiver" else "running"}
+    if do == "status":
+        return {
+            "state": "ended", "ok": True, "reason": "", "start_realtime_ns": 10**18, "start_monotonic_ns": 0,
+            "ended_s": 1.0, "capture_drops": 0, "captures_cut": False,
+            "environment": {"kernel": {"release": "6.1"}, "tools": {}, "nodes": {side: {"interfaces": {}}}},
+        }  # fmt: skip
+    return {}
+
+
+def conduct(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, captures: int, samples: bytes
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """The transfers that are missing at the end of the campaign, and its journal."""
+
+    def fetch(name: str, _end: End, _transfer: str, target: Path) -> None:
+        side = "sender" if name == "a" else "receiver"
+        target.mkdir()
+        for number in range(captures):
+            (target / f"eth{number}.pcap").write_bytes(EMPTY_CAPTURE)
+        (target / f"{side}.json").write_text('{"bytes": 1000000, "seconds": 1.0}')
+        (target / "sockets.bin").write_bytes(samples)
+        (target / "console.log").write_text("")
+
+    monkeypatch.setattr(remote, "ask", answer)
+    monkeypatch.setattr(remote, "fetch", fetch)
+    journal = Journal(folder / "results/demo")
+    conductor = Conductor(
+        _campaign(folder), ENDS, Results(folder / "results", "demo"), journal, print, lambda: False, retry_s=0.01
+    )
+    return conductor.conduct(), journal.events()
+
+
+def _campaign(folder: Path) -> Campaign:
+    file = folder / "c.yml"
+    file.write_text(CAMPAIGN)
+    return load(file)[0]
+
+
+@pytest.mark.parametrize(
+    ("captures", "samples", "reason"),
+    [
+        (1, MAGIC, "0 data connections in the capture, 1 expected"),
+        (0, MAGIC, "0 captures came home, 1 expected"),
+        (2, MAGIC, "2 captures came home, 1 expected"),
+    ],
+    ids=["no packets", "no capture", "two captures"],
+)
+def test_a_transfer_that_cannot_be_collected_is_kept_and_the_campaign_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, captures: int, samples: bytes, reason: str
+) -> None:
+    missing, events = conduct(tmp_path, monkeypatch, captures, samples)
+    assert len(missing) == 2, "both receivers were tried"
+    failed = [event for event in events if event["event"] == "failed"]
+    assert len(failed) == 4 and all(reason in event["reason"] for event in failed)
+    kept = sorted(folder.name for folder in (tmp_path / "results/demo").glob("*.failed-*"))
+    assert len(kept) == 4
+    assert all((tmp_path / "results/demo" / name / "raw").is_dir() for name in kept)
+    assert events[-1]["event"] == "over"
+    assert list((tmp_path / "results").glob(".aside/*")) == []
+
+
+def test_started_again_the_campaign_does_not_stumble_over_what_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = conduct(tmp_path, monkeypatch, 1, MAGIC)
+    second, events = conduct(tmp_path, monkeypatch, 1, MAGIC)
+    assert first == second
+    assert [event["event"] for event in events].count("failed") == 4, "what is settled is not tried again unasked"

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files from strangers: refused in one clear message, before any work is done, and without harm to the terminal."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import table
+from analysis.report import write_report
+from analysis.results import load_experiment, load_run
+from base.errors import SpecError, UsageError
+from testbed import ansible
+from testbed.experiments import MAX_RUNS, prepare
+from testbed.runs import count_runs, expand
+from tests import lab
+
+
+def refusal(folder: Path, text: str) -> str:
+    with pytest.raises(SpecError) as error:
+        prepare(lab.write(folder, text))
+    return str(error.value)
+
+
+@pytest.mark.parametrize("levels", [31, 300, 5000])
+@pytest.mark.parametrize("form", ["flow", "block"])
+def test_deep_nesting_is_refused_before_it_is_read(tmp_path: Path, levels: int, form: str) -> None:
+    deep = "[" * levels + "]" * levels if form == "flow" else "- " * levels + "x"
+    begun = time.process_time()
+    assert "more than 30 levels" in refusal(tmp_path, lab.SMALL + f"metrics:\n  {deep}\n")
+    assert time.process_time() - begun < 20
+
+
+def test_brackets_in_texts_are_no_levels(tmp_path: Path) -> None:
+    prepare(lab.write(tmp_path, lab.SMALL.replace("One short flow", '"' + "[{" * 60 + '"')))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("duration: 5s", f"duration: {'9' * 400}s", "is not a time"),
+        ("duration: 5s", "duration: 99999999h", "longer than"),
+        ("duration: 5s", f"duration: 5s\nseeds: [0x{'f' * 20000}]", "whole number of"),
+        ("cca: cubic", 'cca: {name: medley, params: {init_cwnd: "1 timeout_cwnd=9"}}', "without blanks"),
+    ],
+)
+def test_values_out_of_all_bounds_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert message in refusal(tmp_path, lab.SMALL.replace(old, new))
+
+
+def test_a_sweep_of_too_many_runs_is_counted_and_not_made(tmp_path: Path) -> None:
+    values = ", ".join(f"{number}p" for number in range(1, 41))
+    names = "abcdefgh"
+    sweep = "sweep:\n  parameters: {" + ", ".join(f"{name}: topology.params.buffer" for name in names) + "}\n"
+    sweep += "  factorial: {" + ", ".join(f"{name}: [{values}]" for name in names) + "}\n"
+    begun = time.process_time()
+    assert f"{40**8} runs; at most {MAX_RUNS}" in refusal(tmp_path, lab.SMALL + sweep)
+    assert time.process_time() - begun < 20
+
+
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        "",
+        "repeats: 3\n",
+        "sweep:\n  parameters: {b: topology.params.buffer}\n  factorial: {b: [1p, 2p]}\n  list: [{b: 9p}]\nrepeats: 2\n",
+        "sweep:\n  parameters: {b: topology.params.buffer}\n  list: [{b: 9p}, {b: 7p}]\n",
+    ],
+)
+def test_runs_are_counted_as_they_are_made(tmp_path: Path, sweep: str) -> None:
+    prepared = prepare(lab.write(tmp_path, lab.SMALL + sweep))
+    assert count_runs(prepared.experiment) == len(expand(prepared.document, prepared.experiment))
+
+
+def test_escape_sequences_of_a_file_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    message = refusal(tmp_path, lab.SMALL + '"\\e]0;PWNED\\a\\e[2J": 1\n')
+    assert "PWNED" in message and message.isprintable()
+
+
+def test_a_run_id_fits_a_file_name_and_is_never_taken_for_a_failed_attempt(tmp_path: Path) -> None:
+    names = [f"p{number}" for number in range(30)]
+    sweep = "sweep:\n  parameters: {" + ", ".join(f"{name}: name" for name in names) + "}\n"
+    sweep += "  list: [{" + ", ".join(f"{name}: {'v' * 24}" for name in names) + "}]\n"
+    long = prepare(lab.write(tmp_path, lab.SMALL + sweep)).runs[0].run_id("virtual", "k")
+    assert len(long) < 200
+    sweep = "sweep:\n  parameters: {t: title}\n  list: [{t: x.failed}]\n"
+    assert ".failed-" not in prepare(lab.write(tmp_path, lab.SMALL + sweep)).runs[0].run_id("virtual", "k")
+
+
+@pytest.mark.parametrize("path", ['{{ lookup("pipe", "id") }}', "{% for x in y %}", "{# #}"])
+def test_a_path_is_never_a_template(path: str) -> None:
+    with pytest.raises(UsageError, match="which Ansible would execute"):
+        ansible.play("collect.yml", {"results": f"/x/{path}"})
+
+
+GOOD: dict[str, Any] = {
+    "format": 1, "experiment": "x", "run": "r1", "seed": 1, "params": {"p": "1"}, "host": "virtual",
+    "status": "complete", "error": None,
+    "verdict": {"value": "valid", "reasons": [{"rule": "a", "severity": "info", "message": "m"}]},
+    "metrics": {"utilization": 0.5, "flows": [{"flow": "f", "cca": "reno", "goodput_mbps": 1.0}]},
+    "spec": {
+        "title": "t", "question": "", "duration": "5s", "topology": {"name": "dumbbell"},
+        "flows": [{"name": "f", "cca": {"name": "reno"}, "from": "a", "to": "b"}],
+        "expectations": [{"metric": "utilization", "min": 0.1, "where": {"p": "1"}}], "published": [],
+    },
+    "environment": {"topology": {"nodes": [{"name": "a", "kind": "host"}], "links": []}},
+    "timing": {"virtual_s": 5, "wall_s": 1.0},
+}  # fmt: skip
+HUGE = 10**400
+
+
+def mutated(place: tuple[str | int, ...], value: Any) -> dict[str, Any]:
+    document = copy.deepcopy(GOOD)
+    node: Any = document
+    for part in place[:-1]:
+        node = node[part]
+    node[place[-1]] = value
+    return document
+
+
+MUTATIONS = [
+    *((("seed",), value) for value in ([1], 1.5, "a", HUGE, True)),
+    *((("verdict", "reasons"), value) for value in (5, ["a"])),
+    *((("metrics", "flows"), value) for value in (5, ["a"])),
+    *((("metrics", "utilization"), value) for value in (math.nan, math.inf, HUGE)),
+    *((("timing", "virtual_s"), value) for value in ("9", math.nan)),
+    *((("timing", "wall_s"), value) for value in (HUGE, [1])),
+    *((("params", "p"), value) for value in (math.nan, HUGE, "1" * 400, [1, 2], {"a": 1})),
+    *(
+        (("spec", "expectations"), value)
+        for value in (["a"], [{"metric": "utilization", "min": 1, "where": {"p": [1]}}])
+    ),
+    (("spec", "flows"), "x"),
+    (("environment", "topology"), {"nodes": 5, "links": [{"rate_bps": math.nan}]}),
+    (("experiment",), "\ud800"),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), MUTATIONS, ids=str)
+def test_one_damaged_run_does_not_end_the_report_of_the_others(tmp_path: Path, place: Any, value: Any) -> None:
+    folder = tmp_path / "x"
+    for name, document in (("r1", GOOD), ("r2", mutated(place, value))):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "run.json").write_text(json.dumps(document))
+    runs = load_experiment(folder)
+    assert load_run(folder / "r1").complete
+    write_report(folder)
+    table.as_csv(runs)
+    table.as_json(runs)
+    table.render(runs, table.Style(100, False))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"format":1,"spec":' + "[" * 100_000 + "]" * 100_000 + "}", '{"format":1,"seed":' + "9" * 5000 + "}"]
+)
+def test_a_run_json_out_of_all_bounds_is_unreadable(tmp_path: Path, text: str) -> None:
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r/run.json").write_text(text)
+    assert load_run(tmp_path / "r").status == "unreadable"
+
+
+def test_no_cell_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
+    document = {**GOOD, "experiment": "=cmd", "params": {"=HYPERLINK(1)": "=1"}, "verdict": {"value": "=3+3"}}
+    document["metrics"] = {"utilization": "=4+4"}
+    (tmp_path / "x/r").mkdir(parents=True)
+    (tmp_path / "x/r/run.json").write_text(json.dumps(document))
+    cells = [cell for row in csv.reader(io.StringIO(table.as_csv(load_experiment(tmp_path / "x")))) for cell in row]
+    assert "'=3+3" in cells
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))] == []

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A results folder, also one from somebody else: nothing of the user's is touched, nothing is half there."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from base.errors import UsageError
+from base.files import exchange_folders, replace_text
+from testbed.results import ASIDE, Results, purge_aside
+
+LEFT = "0123456789abcdef" * 2
+
+
+def left_behind(base: Path, name: str = LEFT) -> Path:
+    """What a killed process leaves: a folder, and its lock file that nobody holds."""
+    folder = base / ASIDE / name
+    (folder / "raw").mkdir(parents=True)
+    (base / ASIDE / f"{name}.lock").touch()
+    return folder
+
+
+def test_what_killed_processes_left_aside_is_removed(tmp_path: Path) -> None:
+    folder = left_behind(tmp_path)
+    folder.with_name(f"{LEFT}.sender").mkdir()
+    assert purge_aside(tmp_path) == 2
+    assert not (tmp_path / ASIDE).exists()
+
+
+def test_a_link_in_the_place_of_the_folder_aside_is_not_followed(tmp_path: Path) -> None:
+    home, base = tmp_path / "home", tmp_path / "results"
+    (home / "thesis").mkdir(parents=True)
+    (home / "thesis/chapter1.tex").write_text("years of work")
+    (home / "notes.lock").touch()
+    base.mkdir()
+    (base / ASIDE).symlink_to("../home")
+    assert purge_aside(base) == 0
+    assert (home / "thesis/chapter1.tex").is_file() and (home / "notes.lock").is_file()
+    with pytest.raises(UsageError, match="is a link"), Results(base, "e").aside():
+        pass
+
+
+def test_links_and_other_names_inside_the_folder_aside_are_left_alone(tmp_path: Path) -> None:
+    home, base = tmp_path / "home", tmp_path / "results"
+    (home / "raw").mkdir(parents=True)
+    (base / ASIDE / "thesis").mkdir(parents=True)
+    (base / ASIDE / "thesis.lock").touch()
+    (base / ASIDE / LEFT).symlink_to(home)
+    (base / ASIDE / f"{LEFT}.lock").touch()
+    (base / ASIDE / f"{'f' * 32}.lock").symlink_to(home / "precious")
+    (home / "precious").write_text("x")
+    assert purge_aside(base) == 0
+    assert (home / "raw").is_dir() and (base / ASIDE / "thesis").is_dir() and (home / "precious").read_text() == "x"
+
+
+def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
+    with Results(tmp_path, "e").aside() as folder:
+        assert purge_aside(tmp_path) == 0
+        assert folder.is_dir()
+    assert not folder.exists() and not (tmp_path / ASIDE).exists()
+
+
+def test_making_and_purging_side_by_side_lose_nothing(tmp_path: Path) -> None:
+    """Two commands in one results folder: the one that purges never takes the other's lock or folder."""
+    ended, problems = threading.Event(), list[str]()
+
+    def purge() -> None:
+        while not ended.is_set():
+            purge_aside(tmp_path)
+
+    purgers = [threading.Thread(target=purge) for _ in range(2)]
+    for purger in purgers:
+        purger.start()
+    try:
+        for _ in range(300):
+            with Results(tmp_path, "e").aside() as folder:
+                (folder / "raw").mkdir()
+                if not (folder / "raw").is_dir() or not folder.with_suffix(".lock").is_file():
+                    problems.append(folder.name)
+    finally:
+        ended.set()
+        for purger in purgers:
+            purger.join()
+    assert problems == []
+
+
+def test_a_lock_that_was_removed_while_it_was_waited_for_does_not_count(tmp_path: Path) -> None:
+    """The purge takes and removes a new lock file between its making and its locking: the maker makes another."""
+    first: list[Path] = []
+    real = os.open
+
+    def open_and_lose(path: os.PathLike[str] | str, *arguments: int) -> int:
+        descriptor = real(path, *arguments)
+        if str(path).endswith(".lock") and not first:
+            first.append(Path(path))
+            Path(path).unlink()
+        return descriptor
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", open_and_lose)
+        with Results(tmp_path, "e").aside() as folder:
+            assert first and folder.with_suffix(".lock").is_file()
+            assert purge_aside(tmp_path) == 0
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '"text"'])
+def test_a_run_counts_as_done_only_with_a_whole_run_json(tmp_path: Path, content: str) -> None:
+    results = Results(tmp_path, "e")
+    (tmp_path / "e/r").mkdir(parents=True)
+    (tmp_path / "e/r/run.json").write_text(content)
+    assert not results.is_complete("r")
+    (tmp_path / "e/r/run.json").write_text(json.dumps({"format": 1}))
+    assert results.is_complete("r")
+
+
+def test_everything_of_a_run_is_on_the_disk_before_it_has_its_name(tmp_path: Path) -> None:
+    """The order of calls: each file, then its folders, then the rename, then the folder that holds the new name."""
+    results, calls = Results(tmp_path, "e"), list[str]()
+    sync, rename = os.fsync, os.rename
+
+    def synced(descriptor: int) -> None:
+        calls.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        sync(descriptor)
+
+    def renamed(old: Path, new: Path) -> None:
+        calls.append(f"rename {new.name}")
+        rename(old, new)
+
+    with pytest.MonkeyPatch.context() as patch, results.aside() as folder:
+        (folder / "raw").mkdir()
+        (folder / "raw/a.pcap").write_bytes(b"x")
+        (folder / "run.json").write_text("{}")
+        patch.setattr(os, "fsync", synced)
+        patch.setattr(os, "rename", renamed)
+        results.publish(folder, "r")
+    at = calls.index("rename r")
+    assert {"a.pcap", "run.json", "raw"} <= set(calls[:at]) and calls[at + 1 :] == ["e"]
+
+
+def test_a_file_is_replaced_and_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "bashrc").write_text("mine")
+    (tmp_path / "report.html").symlink_to("bashrc")
+    for number in range(1, 50):
+        (tmp_path / f".report.html.{number}").symlink_to("bashrc")
+    replace_text(tmp_path / "report.html", "<!doctype html>")
+    assert (tmp_path / "bashrc").read_text() == "mine"
+    assert (tmp_path / "report.html").read_text() == "<!doctype html>" and not (tmp_path / "report.html").is_symlink()
+    assert [name for name in os.listdir(tmp_path) if len(name) > 20] == []
+
+
+def test_two_folders_change_names_in_one_step(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    exchange_folders(tmp_path / "new", tmp_path / "old")
+    assert os.listdir(tmp_path / "old") == ["new"] and os.listdir(tmp_path / "new") == ["old"]
+    with pytest.raises(OSError, match="No such file"):
+        exchange_folders(tmp_path / "new", tmp_path / "missing")
