@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run's host really is: kernel, modules, sysctls, offloads, queues, tools. Recorded, not assumed."""
+"""The environment of a run's host: kernel, modules, sysctls, offloads, queues, tools. Recorded, not assumed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel says while something is done: the words that an exit code leaves out."""
+"""Kernel messages during an operation: the details that an exit code lacks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's bound on the memory of all TCP sockets together, which limits a flow without a word in its TCP_INFO.
+"""The kernel's bound on the memory of all TCP sockets together, which limits a flow without a trace in its TCP_INFO.
 
 By default a machine gives TCP an eighth of its memory (tcp_mem, in pages); beyond it sockets wait for memory while neither
 rwnd_limited nor sndbuf_limited counts.

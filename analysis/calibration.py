@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links as built against the file: what `agent.calibrate` measured, beside what was asked and what is allowed."""
+"""Links as built against the file: the measurements of `agent.calibrate` beside requested and allowed values."""
 
 from __future__ import annotations
 

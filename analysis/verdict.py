@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict on a run's own fidelity: what was asked for against what was measured. docs/fidelity.md has the rules.
+"""The verdict on a run's fidelity: requested against measured values. docs/fidelity.md has the rules.
 
 A reason of severity "error" makes a run invalid, one of severity "warning" makes it suspect.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be said against a transfer between real hosts: nothing was asked of the path, so only of its ends."""
+"""Verdict rules for a transfer between real hosts: they concern its ends only, since the path is not emulated."""
 
 from __future__ import annotations
 

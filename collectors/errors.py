@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raw files that cannot be used."""
+"""Errors of raw files that cannot be used."""
 
 from __future__ import annotations
 

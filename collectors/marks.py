@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many packets a queue has marked with ECN's "congestion experienced": each kind counts them in a place of its own.
+"""Packets that a queue marked with ECN's "congestion experienced": each kind of queue counts them elsewhere.
 
 The structures are those of the kernel's include/uapi/linux/pkt_sched.h, which only ever grow at their ends.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that is known of a flow at one time: the record `timeline`.
+"""All records of a flow joined at each ACK: the record `timeline`.
 
 A row per ACK that reached the sender. Beside what the wire shows stands the last that the others said before it: the
 socket's variables at tcp_probe, its sample, and the sample of the bottleneck's queue, each with its age. What is not

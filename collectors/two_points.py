@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two captures of one path whose clocks differ: what B's clock shows more than A's, from the packets in both.
+"""Two captures of one path with different clocks: the offset of B's clock from A's, from the packets in both.
 
 First roughly from a handshake, which needs no clock at all; then from every packet that is found at both points.
 """

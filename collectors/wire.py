@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the captures of a run say of its flows → the records flows, intervals and acks.
+"""A run's captures → the records flows, intervals and acks.
 
 Each capture is analysed by itself (collectors.pcap); here what the sender's and the receiver's captures say of a flow
 comes together: the receiver knows what arrived, the sender everything else.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fidelity: what was asked for against what was measured, and what was left out because of it."""
+"""Fidelity: requested against measured values, and the runs excluded because of them."""
 
 from __future__ import annotations
 

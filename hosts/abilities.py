@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a network asks of a kernel, and what a configuration can: so that `check` refuses what would be ignored in silence."""
+"""Kernel features that a network needs, and those that a configuration has, so that `check` rejects what would be ignored silently."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of docs/algorithms, made from what the modules say of themselves: headers, parameters, tests, experiments.
+"""The pages of docs/algorithms, generated from the modules: headers, parameters, tests, experiments.
 
 python -m kernels.algorithm_docs            writes them
 python -m kernels.algorithm_docs --check    exit code 1 where one is out of date

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong between a kernel's name and its build."""
+"""Errors of kernel builds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the programs of a build so that none outlives it, and find the words that matter when one fails."""
+"""Run the programs of a build so that none outlives it, and find the relevant messages when one fails."""
 
 from __future__ import annotations
 

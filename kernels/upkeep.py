@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cache holds, when each entry was last used, and removing those that nothing has used for long.
+"""The cache's entries, when each was last used, and removal of those unused for long.
 
 An entry is a file or folder that one content key names. It is removed under its own lock by renaming it first, so
 nobody ever meets half of it; a process that has it open keeps what it opened.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Few routes that say the same as many: the least number of prefixes for a table of /30 networks.
+"""Route aggregation: the least number of prefixes equivalent to a table of /30 networks.
 
 Source: Draves, King, Venkatachary and Zill 1999 (ORTC), with addresses that nobody has as "any next hop will do".
 """

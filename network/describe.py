@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short words on what a link does besides rate, delay, buffer and loss, for pictures and tables."""
+"""Short descriptions of a link's other properties than rate, delay, buffer and loss, for pictures and tables."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a direction of a link does besides carrying packets: jitter, loss models, schedules, queue management.
+"""Impairments of a link's direction: jitter, loss models, schedules, queue management.
 
 Pure data with the formulas that measurements are held against. Runs in a guest too: standard library only.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a network is: nodes, links and how each direction of a link behaves.
+"""The model of a network: nodes, links and the behaviour of each direction of a link.
 
 Pure data and pure functions. Runs both on the controlling host and inside a guest, so it needs the
 standard library only.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configure the kernel's RED by rtnetlink, where tc (iproute2 6.1 to 6.15) says something else than what is asked.
+"""Configure the kernel's RED by rtnetlink, where tc (iproute2 6.1 to 6.15) configures something else than requested.
 
 tc sends `adaptive` where the kernel does not look for it, so max_p never moves; it can set only those weights that some burst
 gives; and it counts idle time in ticks of 64 ns where the kernel counts microseconds, so the average falls 16 times too slowly.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the controlling host tells the agent: one run, resolved to numbers.
+"""The controller's orders to the agent: one run, resolved to numbers.
 
 The same classes write the plan (as JSON) and read it back, so the two sides cannot disagree.
 """

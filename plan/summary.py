@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Few numbers that stand for many."""
+"""Summaries of many numbers: mean and percentiles."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all parts of the schema of experiment files are made of."""
+"""Types that all parts of the schema of experiment files share."""
 
 from __future__ import annotations
 

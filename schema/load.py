@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read an experiment file; every problem is told with file and line before anything starts."""
+"""Read an experiment file; every problem is reported with file and line before anything starts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a paper reports of an experiment: values with their place in the paper, and what they claim."""
+"""A paper's numbers for an experiment: values with their place in the paper, and their claims."""
 
 from __future__ import annotations
 

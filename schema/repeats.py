@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats that go on until a metric's mean is known as closely as the file asks, for each combination of the sweep."""
+"""Repeats until a metric's mean is known as closely as the file requires, for each combination of the sweep."""
 
 from __future__ import annotations
 

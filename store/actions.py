@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `./warpbed store` does; each returns the command's exit code."""
+"""The subcommands of `./warpbed store`; each returns the exit code."""
 
 from __future__ import annotations
 

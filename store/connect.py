@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the database is, and as whom to speak to it.
+"""The database's address, and the role to connect as.
 
 WARPBED_DATABASE, or else what `./warpbed dashboards up` left in its state folder, names server and database without a
 password; passwords come from PGPASSFILE or the file of mode 0600 beside that state.

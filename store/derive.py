@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the store adds to the records: points of fixed widths to draw, and events to annotate. SQL for DuckDB, so that the
+"""Tables that the store derives from the records: points of fixed widths to draw, and events to annotate. SQL for DuckDB, so that the
 database and the Parquet backend hold the same numbers.
 
 Every statement reads views named like the records (columns as in collectors.records.SCHEMAS plus run_id) and `widths`

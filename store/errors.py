@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong between the files and the database, each with the command that mends it."""
+"""Errors between files and database, each with the command that repairs it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run's folder as rows of the store: what run.json says of it, and where its records are."""
+"""A run's folder as rows of the store: the contents of run.json, and the paths of its records."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tell what is going on: one line per event, and on a terminal a bar that is drawn over."""
+"""Report progress: one line per event, and a bar on a terminal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs to do next: all of them, or for `repeats: {until: …}` a few per combination, as long as their means are not known well enough.
+"""Which runs to execute next: all of them, or for `repeats: {until: …}` a few per combination until their means are known well enough.
 
 What is done depends on the file and on what the runs gave, never on the machine's speed or `--jobs`: the same file gives the
 same runs.

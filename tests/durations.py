@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a group of tests took, told at the end of pytest: the sum over its tests, as one CPU would have them one after another."""
+"""How long a group of tests took, reported at the end of pytest: the sum over its tests, as one CPU would have them one after another."""
 
 from __future__ import annotations
 

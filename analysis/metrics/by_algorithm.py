@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the flows of each algorithm get and how smoothly, where several share a path."""
+"""Throughput and smoothness per algorithm, where several share a path."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a flow gets to its rate and how it keeps it: convergence time and smoothness."""
+"""Convergence time and smoothness of a flow's rate."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How algorithms share a bottleneck, and what they make of bandwidth that others leave."""
+"""How algorithms share a bottleneck, and how they use bandwidth that others leave."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What applications measured of themselves (the metric `applications`): a table, and packet pairs' gaps for a figure."""
+"""Measurements by the applications themselves (the metric `applications`): a table, and packet pairs' gaps for a figure."""
 
 from __future__ import annotations
 

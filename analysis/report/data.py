@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data that the page's script draws: series, distributions and cells, as plain JSON."""
+"""The data for the page's script: series, distributions and cells, as plain JSON."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flows tell together: how algorithms share a path, and how goodputs and completion times are spread."""
+"""Figures over all flows: how algorithms share a path, and distributions of goodput and completion time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page says, worked out before any HTML: headings, claims, tables and the data of the figures."""
+"""The page's contents before any HTML: headings, claims, tables and the data of the figures."""
 
 from __future__ import annotations
 

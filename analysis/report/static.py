@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report's figures as SVG and PDF files, for papers: one file per quantity, lines told apart without colour too."""
+"""The report's figures as SVG and PDF files, for papers: one file per quantity, lines distinguishable without colour."""
 
 from __future__ import annotations
 

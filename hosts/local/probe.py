@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine's kernel and packages lack for a plan: tried out in a network namespace that is thrown away.
+"""What this machine's kernel and packages lack for a plan, tried in a temporary network namespace.
 
 python -m hosts.local.probe     tries each thing and prints, as JSON, what does not work
 """

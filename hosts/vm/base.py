@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What both forms of virtual machines have in common: the builds that they boot, and what a run records of them."""
+"""Shared by both forms of virtual machines: the builds that they boot, and their record in a run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conduct a campaign between real hosts: one transfer at a time, for days, through everything that happens meanwhile.
+"""Conduct a campaign between real hosts: one transfer at a time, for days, surviving failures.
 
 Every step is in the journal before the next is taken. A transfer ends in one of two ways: its run folder is there, or
 the journal names it as missing, with the reason; both are final until somebody asks for the missing ones again.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much a campaign has sent, and whether it may send more: every attempt counts in full, also one that failed."""
+"""How much a campaign has sent, and whether it may send more: every attempt counts in full, even a failed one."""
 
 from __future__ import annotations
 

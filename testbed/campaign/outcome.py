@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of a transfer: its time, from its result folder."""
+"""The outcome of a transfer: its time, from its result folder."""
 
 from __future__ import annotations
 

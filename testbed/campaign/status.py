@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a campaign is: from its result folders and its journal, whether or not a process conducts it."""
+"""Progress of a campaign, from its result folders and its journal, whether or not a process conducts it."""
 
 from __future__ import annotations
 

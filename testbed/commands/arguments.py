@@ -24,7 +24,7 @@ def selection(command: argparse.ArgumentParser) -> None:
     """An experiment, its host, and which of its runs."""
     command.add_argument("experiment", type=Path, help="experiment file")
     host(command)
-    command.add_argument("--jobs", type=int, default=0, metavar="N", help="runs side by side (default: one per CPU)")
+    command.add_argument("--jobs", type=int, default=0, metavar="N", help="runs in parallel (default: one per CPU)")
     command.add_argument("--only", default="", metavar="EXPR", help="only these runs, e.g. cca=medley,buffer=50p|250p")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="this seed instead of the file's")
     results(command)

@@ -19,7 +19,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--arch",
         choices=["um", "um-sanitize", "x86"],
         default="um",
-        help="um-sanitize checks itself; x86 for virtual machines",
+        help="um: the virtual host; um-sanitize: the same with KASAN, kmemleak and lockdep; x86: virtual machines",
     )
     command.add_argument("--source", type=Path, help="a kernel tree or tarball instead of Debian's source")
 

@@ -12,7 +12,7 @@ from kernels import upkeep
 from testbed.commands.output import add_format, render
 
 NAME = "cache"
-HELP = "show what the cache holds; prune what is no longer used"
+HELP = "list the cache's entries, or prune those no longer used"
 
 DAY = 86400.0
 
@@ -20,11 +20,11 @@ DAY = 86400.0
 def arguments(command: argparse.ArgumentParser) -> None:
     sub = command.add_subparsers(dest="action", required=True, metavar="ACTION")
     show = sub.add_parser("list", help="every entry with its size and the days since it was used", allow_abbrev=False)
-    prune = sub.add_parser("prune", help="remove what nothing has used for long; it is made again when asked for")
+    prune = sub.add_parser("prune", help="remove entries unused for long; they are made again when needed")
     prune.add_argument(
         "--unused-for", type=_days, default=30.0, metavar="DAYS", help="0 removes everything; default: 30"
     )
-    prune.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
+    prune.add_argument("--dry-run", action="store_true", help="list the entries without removing them")
     for action in (show, prune):
         add_format(action)
 

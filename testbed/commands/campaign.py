@@ -29,7 +29,7 @@ from testbed.results import Results
 from testbed.runner import Runner
 
 NAME = "campaign"
-HELP = "measure the same transfers again and again for days: over the wide area, or in virtual time"
+HELP = "repeat the same transfers for days, over the wide area or in virtual time"
 ACTIONS = ("run", "execute", "check", "status", "stop", "table")
 HOSTS = ("virtual", "wan")
 
@@ -39,9 +39,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("campaign", type=Path, help="campaign file, such as campaigns/nctu.yml")
     command.add_argument("--host", choices=HOSTS, default="virtual", help="kind of host (default: virtual)")
     command.add_argument("-i", "--inventory", type=Path, default=None, help="inventory of the hosts (wan only)")
-    command.add_argument("--jobs", type=int, default=0, metavar="N", help="transfers side by side (virtual only)")
+    command.add_argument("--jobs", type=int, default=0, metavar="N", help="transfers in parallel (virtual only)")
     command.add_argument("--ends", default=None, metavar="JSON", help=argparse.SUPPRESS)
-    command.add_argument("--again", action="store_true", help="try what is missing once more (wan only)")
+    command.add_argument("--again", action="store_true", help="retry missing transfers (wan only)")
     command.add_argument("--format", choices=["text", "json", "csv"], default="text", help="of status and table")
     common.results(command)
 

@@ -22,7 +22,7 @@ HELP = "validate an experiment file and lint its fidelity; runs nothing"
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", type=Path)
     host(command)
-    command.add_argument("--quiet", action="store_true", help="say nothing where all is well")
+    command.add_argument("--quiet", action="store_true", help="print nothing if the file is valid")
     command.add_argument("--kernel", action="store_true", help="print the kernel series that the experiment needs")
     add_format(command)
 

@@ -15,7 +15,7 @@ from collectors.errors import CollectError, NativeError
 from testbed.commands.output import add_format, render
 
 NAME = "collect"
-HELP = "make the records, metrics and verdicts of result folders again, or the records of a capture"
+HELP = "rebuild records, metrics and verdicts of result folders, or convert a capture to records"
 STDIN = Path("-")
 
 

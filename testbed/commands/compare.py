@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./warpbed compare`: hold what was measured against the experiment's expectations and the paper's numbers."""
+"""`./warpbed compare`: compare measurements with the experiment's expectations and the paper's numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from testbed.commands.prepared import results_of
 from testbed.experiments import Prepared, prepare
 
 NAME = "compare"
-HELP = "hold what was measured against the experiment's expectations and the paper's numbers"
+HELP = "compare measurements with the experiment's expectations and the paper's numbers"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./warpbed execute`: execute what is missing, report; install and build nothing."""
+"""`./warpbed execute`: execute missing runs and write the report, without installing or building."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from testbed.results import Results
 from testbed.runner import Job, Runner, Summary
 
 NAME = "execute"
-HELP = "execute what is missing, report; install and build nothing"
+HELP = "execute missing runs and write the report, without installing or building"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:

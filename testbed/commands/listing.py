@@ -16,7 +16,7 @@ from schema.names import algorithms, project_ccas
 from testbed.commands.output import add_format, render
 
 NAME = "list"
-HELP = "list what there is"
+HELP = "list experiments, algorithms, topologies, hosts or metrics"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:

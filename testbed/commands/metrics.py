@@ -16,7 +16,7 @@ from testbed.commands.output import of_runs
 from testbed.commands.prepared import results_of
 
 NAME = "metrics"
-HELP = "the metrics of an experiment's runs"
+HELP = "print the metrics of an experiment's runs"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--paired",
         metavar="P=A,B",
         default="",
-        help="what changes from P=A to P=B at the same seeds, e.g. cca=cubic,medley",
+        help="differences between P=A and P=B at equal seeds, e.g. cca=cubic,medley",
     )
     host(command)
     results(command)

@@ -9,7 +9,7 @@ from base.paths import ROOT
 from testbed.new_algorithm import new_algorithm
 
 NAME = "new-algorithm"
-HELP = "make module, specification, test and experiment of your own algorithm"
+HELP = "create module, specification, test and experiment of a new algorithm"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:

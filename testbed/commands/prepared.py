@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment file and the options of a command mean together: runs, their ids, their results."""
+"""From an experiment file and a command's options to runs, their ids and their results."""
 
 from __future__ import annotations
 

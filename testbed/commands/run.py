@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./warpbed run`: install, build, execute what is missing, report."""
+"""`./warpbed run`: install and build prerequisites, execute missing runs, write the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from testbed.commands.prepared import begun_ids, host_of, kind_of, prepared, sel
 from testbed.results import Results
 
 NAME = "run"
-HELP = "install, build, execute what is missing, report"
+HELP = "install and build prerequisites, execute missing runs, write the report"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from base.paths import ROOT
 from testbed.commands.output import add_format
 
 NAME = "store"
-HELP = "put results into the database, keep it in order, ask it"
+HELP = "load results into the database, maintain and query it"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         )
         return action
 
-    init = add("init", "make roles, database and tables; asks nothing, needs a superuser once")
+    init = add("init", "create roles, database and tables (needs a superuser once)")
     init.add_argument("--admin", default="postgres", metavar="USER", help="the superuser (password from PGPASSFILE)")
     init.add_argument(
         "--passwords",
@@ -42,9 +42,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     forget = add("forget", "remove runs from the database; their files stay")
     forget.add_argument("experiment")
     forget.add_argument("run", nargs="?")
-    prune = add("prune", "remove runs that were stored long ago from the database; their files stay")
+    prune = add("prune", "remove old runs from the database; their files stay")
     prune.add_argument("--keep-days", type=int, required=True, metavar="N")
-    add_format(add("status", "what the database holds"))
+    add_format(add("status", "show the database's contents"))
     ask = add("ask", "answer one of the named questions, from the database or from files")
     ask.add_argument("question", nargs="?", help="without one: list the questions")
     ask.add_argument(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that keep the code in shape have nothing to say."""
+"""The style checks pass."""
 
 from __future__ import annotations
 

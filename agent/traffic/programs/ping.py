@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ICMP echo requests: the round-trip time that everybody on the path has. The kernel answers, so nobody wakes up."""
+"""ICMP echo requests: the round-trip time of the path. The kernel answers, so no process wakes up."""
 
 from __future__ import annotations
 
