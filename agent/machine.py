@@ -2,7 +2,7 @@
 """The part of a network that one machine is: a node in a namespace of its own, cabled to other machines.
 
 Interfaces of the machine move into the namespaces, and the kernel gives them back when the namespaces end. The wire of a link
-(delay and loss, hosts.cabling says at which machine) is a namespace as in agent.mininet_build, whose far end is
+(delay and loss, hosts.nodes.cabling says at which machine) is a namespace as in agent.mininet_build, whose far end is
 the machine's own interface instead of one of a pair:
 
     node ── tbf, buffer ──▶ namespace of the wires ── netem ──▶ the machine's interface ── cable ──▶ the other machine

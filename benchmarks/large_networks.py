@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from analysis.verdict import Evidence, judge
 from collectors.collect import collect
+from hosts.base import Execution
 from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel, execute
 from network.model import address_plan
@@ -115,7 +116,7 @@ def measure_here(case: Case, kernel: GuestKernel, cpu: int) -> Found:
         raw.mkdir()
         built: list[float] = []
         started = time.monotonic()
-        outcome = execute(kernel, plan, raw, cpu, 1, lambda _: built.append(time.monotonic()), lambda: False)
+        outcome = execute(kernel, Execution(plan, raw, cpu, 1, lambda _: built.append(time.monotonic()), lambda: False))
         if outcome.error is not None:
             raise RuntimeError(f"{case.name}: {outcome.error}")
         memory_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from base.quantities import rate_bps
+from hosts.base import Execution
 from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel, execute
 from testbed.experiments import prepare
@@ -101,7 +102,9 @@ def measure(case: Case, kernel: GuestKernel, cpu: int) -> Measured:
         raw.mkdir()
         marks: list[float] = []
         started = time.monotonic()
-        outcome = execute(kernel, plan, raw, cpu, 1, lambda _s: marks.append(time.monotonic()), lambda: False)
+        outcome = execute(
+            kernel, Execution(plan, raw, cpu, 1, lambda _s: marks.append(time.monotonic()), lambda: False)
+        )
         if outcome.error is not None:
             raise RuntimeError(f"{case.name}: {outcome.error}")
         run_s = started + outcome.wall_s - marks[1]

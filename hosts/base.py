@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +26,35 @@ class Outcome:
     virtual_s: float
 
 
+@dataclass(frozen=True)
+class Execution:
+    """One run as a host is given it.
+
+    folder: where plan.json, guest.json, console.log and the other raw files are left
+    cpu: the CPU that a host which uses one keeps to
+    progress: called with the seconds of the run that have passed
+    cancelled: asked now and then; once it says True everything is ended and undone
+    """
+
+    plan: Plan
+    folder: Path
+    cpu: int
+    seed: int
+    progress: Callable[[float], None]
+    cancelled: Callable[[], bool]
+
+    def of(self, plan: Plan) -> Execution:
+        """The same run with the plan that the host makes of its own, written to plan.json."""
+        (self.folder / "plan.json").write_text(plan.to_json())
+        return dataclasses.replace(self, plan=plan)
+
+
 class Host(Protocol):
     """A host that is ready to execute plans."""
 
     @property
     def kind(self) -> str:
-        """One of `registry.KINDS`."""
+        """A name of `registry.HOST_KINDS`."""
 
     def inputs(self, plan: Plan) -> KernelInputs:
         """What of the host decides the packets of a plan's run; part of the run's id."""
@@ -46,21 +70,8 @@ class Host(Protocol):
     def problems(self, plan: Plan) -> list[str]:
         """Why this host cannot execute the plan, as sentences that end in a remedy; starts nothing."""
 
-    def execute(
-        self,
-        plan: Plan,
-        folder: Path,
-        cpu: int,
-        seed: int,
-        progress: Callable[[float], None],
-        cancelled: Callable[[], bool],
-    ) -> Outcome:
-        """Execute a plan and leave its raw files, plan.json, guest.json and console.log among them, in `folder`.
-
-        cpu: where a host that uses one CPU keeps to
-        progress: called with the seconds of the run that have passed
-        cancelled: asked now and then; once it says True everything is ended and undone
-        """
+    def execute(self, run: Execution) -> Outcome:
+        """Execute a plan and leave its raw files in the run's folder."""
 
 
 def failure(stage: str, subject: str, detail: str) -> dict[str, str]:

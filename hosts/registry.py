@@ -1,50 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of hosts by name."""
+"""The kinds of hosts by name.
+
+A kind is a folder here and a line of kinds.json. `hosts/<name>/host.py` has `open_host(experiment) -> Host`; it is imported
+when such a host is opened, and not before.
+"""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from base.errors import UsageError
-from hosts.base import Host
-from hosts.lab.host import LabHost
-from hosts.lab.machines import load as load_machines
-from hosts.local.host import LocalHost
-from hosts.virtual.host import VirtualHost
-from hosts.virtual.kernel import find
-from hosts.vm.builds import find as find_builds
-from hosts.vm.cabled import CabledHost
-from hosts.vm.host import VmHost
-from schema.model import Experiment
+from schema.names import host_kinds
+
+if TYPE_CHECKING:
+    from hosts.base import Host
+    from schema.model import Experiment
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a kind is, and the folder below inventory/ that names its machines."""
+    """A line of kinds.json.
 
+    inventory: the folder below inventory/ that names its machines
+    builds: the architecture of the kernel that the play builds for it, "um" or "x86"; empty where it has a kernel
+    play: the host or group of the inventory from which runs are executed; empty: named like the kind
+    prepares: the group of machines that the play prepares with the roles lab_*; empty where there is none
+    """
+
+    name: str
     text: str
     inventory: str
+    builds: str = ""
+    play: str = ""
+    prepares: str = ""
+
+    def open(self, experiment: Experiment) -> Host:
+        """A host of this kind for an experiment; raises UsageError or WarpbedError where it is not ready."""
+        host: Host = importlib.import_module(f"hosts.{self.name}.host").open_host(experiment)
+        return host
 
 
-HOST_KINDS = {
-    "virtual": Kind("a User-Mode-Linux guest in virtual time on this machine", "virtual"),
-    "local": Kind("Mininet in real time on this machine and its own kernel, as root", "local"),
-    "vm": Kind("one virtual machine (QEMU) that runs the whole Mininet network in real time", "vm"),
-    "lab": Kind("real machines over SSH, a node of the network each", "lab"),
-    "cabled": Kind("a virtual machine per node, cabled with each other, in real time", "vm"),
-}
-
-
-def open_host(kind: str, experiment: Experiment) -> Host:
-    """A host of a kind for an experiment; raises UsageError or WarpbedError where it is not ready."""
-    if kind == "virtual":
-        return VirtualHost(find(experiment.kernel))
-    if kind == "local":
-        return LocalHost()
-    if kind == "vm":
-        return VmHost(find_builds(experiment.kernel))
-    if kind == "cabled":
-        return CabledHost(find_builds(experiment.kernel))
-    if kind == "lab":
-        return LabHost(load_machines())
-    raise UsageError(f"host {kind!r} is not built into this version; allowed: {', '.join(HOST_KINDS)}")
+HOST_KINDS = {name: Kind(name, **fields) for name, fields in host_kinds().items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follow an agent that works in real time: its messages, its end, and the moment at which it has to be given up."""
+"""Follow an agent or a guest: its messages, its end, and the moment at which it has to be given up."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import os
 import selectors
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
-from hosts.base import failure
+from hosts.base import Execution, failure
 from hosts.virtual.console import Console
 
 POLL_S = 0.5
@@ -20,23 +19,53 @@ SILENCE_S = float(os.environ.get("WARPBED_SILENCE_S", "120"))
 """An agent says where it is once a second; building, and ending of applications, take longer."""
 
 
+class Patience(Protocol):
+    """When whoever works is given up. `who` is what failures name."""
+
+    @property
+    def who(self) -> str: ...
+
+    def moved(self) -> None:
+        """A message has come."""
+
+    def exhausted(self, virtual_s: float) -> str | None:
+        """Why it is given up now, after so many seconds of the run; None while it is not."""
+
+
+class Silence:
+    """Patience in real time: an agent that says nothing for `limit_s` is given up."""
+
+    who = "agent"
+
+    def __init__(self, limit_s: float = SILENCE_S) -> None:
+        self._limit_s, self._last = limit_s, time.monotonic()
+
+    def moved(self) -> None:
+        self._last = time.monotonic()
+
+    def exhausted(self, virtual_s: float) -> str | None:
+        if time.monotonic() - self._last <= self._limit_s:
+            return None
+        return f"nothing heard for {self._limit_s:.0f} s, at {virtual_s:g} s of the run"
+
+
 def follow(
     process: subprocess.Popen[bytes],
     console: Console,
     log: BinaryIO,
-    progress: Callable[[float], None],
-    cancelled: Callable[[], bool],
-    silence_s: float = SILENCE_S,
+    run: Execution,
+    patience: Patience | None = None,
 ) -> dict[str, str] | None:
-    """Read the agent's standard output until it ends; returns why it has to be stopped before, else None."""
+    """Read what the process prints until it ends; returns why it has to be stopped before, else None."""
     assert process.stdout is not None
+    patience = patience or Silence()
     os.set_blocking(process.stdout.fileno(), False)
-    rest, last = b"", time.monotonic()
+    rest = b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
-            if cancelled():
-                return failure("run", "agent", "interrupted")
+            if run.cancelled():
+                return failure("run", patience.who, "interrupted")
             if selector.select(POLL_S):
                 data = process.stdout.read()
                 if data == b"":
@@ -47,11 +76,10 @@ def follow(
                     *lines, rest = (rest + data).split(b"\n")
                     heard = [console.line(line.decode(errors="replace").rstrip("\r")) for line in lines]
                     if any(heard):
-                        last = time.monotonic()
-                        progress(console.virtual_s)
-            if time.monotonic() - last > silence_s:
-                words = f"nothing heard for {silence_s:.0f} s, at {console.virtual_s:g} s of the run"
-                return failure("watchdog", "agent", words)
+                        patience.moved()
+                        run.progress(console.virtual_s)
+            if (reason := patience.exhausted(console.virtual_s)) is not None:
+                return failure("watchdog", patience.who, reason)
 
 
 def facts_of(folder: Path) -> dict[str, Any]:
@@ -69,14 +97,16 @@ def keep_facts(folder: Path, facts: dict[str, Any], **host: Any) -> None:
     (folder / "guest.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
 
 
-def error_of(console: Console, facts: dict[str, Any], code: int, log: Path) -> dict[str, str] | None:
-    """Why an agent that ended by itself has no result, None where it has one."""
+def error_of(
+    console: Console, facts: dict[str, Any], code: int, log: Path, who: str = "agent", first: str = "start"
+) -> dict[str, str] | None:
+    """Why an agent or guest that ended by itself has no result, None where it has one. first: what it does before all else"""
     if facts.get("error"):
         error: dict[str, str] = facts["error"]
         return error
     if console.errors:
-        return failure("agent", "agent", "\n".join(console.errors[-8:]))
+        return failure("agent", who, "\n".join(console.errors[-8:]))
     if facts.get("ok") and console.done:
         return None
     tail = log.read_text(errors="replace").strip().splitlines()[-5:]
-    return failure("agent", "start", f"it ended (code {code}) without a result: {' / '.join(tail) or 'no output'}")
+    return failure(who, first, f"the {who} ended (code {code}) without a result: {' / '.join(tail) or 'no output'}")

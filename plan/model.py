@@ -98,7 +98,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Cabling:
-    """What one machine of a cabled network is told (hosts.cabling).
+    """What one machine of a cabled network is told (hosts.nodes.cabling).
 
     nics: interface of the plan → name or MAC address of the machine's own; numbers: interface → number of its link
     wires: numbers of the links whose delay and loss happen at this machine

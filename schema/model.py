@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -23,13 +23,17 @@ from schema.base import (
     Time,
     with_short_cca,
 )
+from schema.names import host_kinds
 from schema.published import Published
 from schema.repeats import MOST, Repeats
 from schema.traffic import Starts, Traffic
 
 FORMAT = 1
 
-HostKind = Literal["virtual", "local", "vm", "cabled", "lab"]
+if TYPE_CHECKING:
+    HostKind = str
+else:
+    HostKind = Literal[tuple(host_kinds())]
 
 
 class Topology(Model):

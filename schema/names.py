@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from base.paths import ROOT
 from kernels import module_source
+
+HOST_KINDS = ROOT / "hosts/kinds.json"
 
 IN_TREE_CCAS = (
     "bbr",
@@ -36,3 +40,9 @@ def project_ccas() -> dict[str, Path]:
 
 def algorithms() -> list[str]:
     return sorted({*IN_TREE_CCAS, *project_ccas()})
+
+
+def host_kinds() -> dict[str, dict[str, str]]:
+    """The kinds of hosts: name → its fields (hosts.registry.Kind), for Python and the playbooks alike."""
+    kinds: dict[str, dict[str, str]] = json.loads(HOST_KINDS.read_text())
+    return kinds

@@ -18,7 +18,7 @@ from typing import Any
 from analysis.results import FORMAT
 from base.errors import WarpbedError
 from base.paths import ROOT
-from hosts.base import Host, Outcome
+from hosts.base import Execution, Host, Outcome
 from network.describe import notes
 from network.frames import FULL_FRAME_BYTES
 from network.model import Network, address_plan
@@ -125,7 +125,7 @@ class Runner:
             _check_path(folder)
             raw = folder / "raw"
             raw.mkdir()
-            outcome = self._host.execute(job.plan, raw, cpu, job.run.seed, progress, self._cancelled.is_set)
+            outcome = self._host.execute(Execution(job.plan, raw, cpu, job.run.seed, progress, self._cancelled.is_set))
             if self._cancelled.is_set():
                 return
             document = _run_json(job, self._host, outcome, self._results.folder.name)

@@ -6,20 +6,21 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hosts import cabled, cabling
-from hosts.base import Outcome, failure
+from hosts.base import Execution, Outcome, failure
 from hosts.identity import KernelInputs
-from hosts.lab.machines import Machine, remote
+from hosts.lab.machines import Machine, load, remote
+from hosts.nodes import cabling
+from hosts.nodes import run as nodes
 from hosts.realtime import in_real_time
 from hosts.remote import OUT, RemoteError
 from hosts.watch import keep_facts
 from network.model import address_plan
 from plan.model import Plan
+from schema.model import Experiment
 
 
 @dataclass(frozen=True)
@@ -66,33 +67,29 @@ class LabHost:
                     )
         return found
 
-    def execute(
-        self,
-        plan: Plan,
-        folder: Path,
-        cpu: int,
-        seed: int,
-        progress: Callable[[float], None],
-        cancelled: Callable[[], bool],
-    ) -> Outcome:
+    def execute(self, run: Execution) -> Outcome:
         # the kernels have their modules already (role lab_kernel)
-        plan = in_real_time(plan, [])
-        (folder / "plan.json").write_text(plan.to_json())
+        run = run.of(in_real_time(run.plan, []))
+        plan, folder = run.plan, run.folder
         begun = time.monotonic()
         facts: dict[str, Any] = {}
-        nodes = address_plan(plan.network)
-        nics = {i.name: self.machines[i.node].nics[i.peer] for own in nodes.values() for i in own.interfaces}
-        remotes = {node: remote(machine) for node, machine in self.machines.items() if node in nodes}
+        own = address_plan(plan.network)
+        nics = {i.name: self.machines[i.node].nics[i.peer] for node in own.values() for i in node.interfaces}
+        remotes = {node: remote(machine) for node, machine in self.machines.items() if node in own}
         try:
             for machine in remotes.values():
                 machine.run("rm", "-rf", OUT)
-            error, facts = cabled.run(plan, cabling.cabling(plan, nics), remotes, [], folder, progress, cancelled)
+            error, facts = nodes.execute(run, cabling.cabling(plan, nics), remotes, [])
         except RemoteError as failed:
             error = failure("machines", "ssh", str(failed))
-        _logs(list(nodes), folder)
+        _logs(list(own), folder)
         if facts:
             keep_facts(folder, facts, kind=self.kind, machines=self.facts["machines"])
         return Outcome(error, facts, time.monotonic() - begun, plan.duration_s if facts else 0.0)
+
+
+def open_host(experiment: Experiment) -> LabHost:
+    return LabHost(load())
 
 
 def _logs(nodes: list[str], folder: Path) -> None:

@@ -8,13 +8,13 @@ import os
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from base.paths import ROOT
-from hosts.base import Outcome, failure
+from hosts.base import Execution, Outcome, failure
 from hosts.identity import KernelInputs
 from hosts.local import probe
 from hosts.local.undo import BusyError, Undo, loaded_modules, undoing
@@ -22,6 +22,7 @@ from hosts.realtime import in_real_time, modules_of
 from hosts.virtual.console import Console
 from hosts.watch import error_of, facts_of, follow
 from plan.model import Module, Plan
+from schema.model import Experiment
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 TRACING = Path("/sys/kernel/tracing")
@@ -52,41 +53,36 @@ class LocalHost:
     def problems(self, plan: Plan) -> list[str]:
         return probe.problems(plan)
 
-    def execute(
-        self,
-        plan: Plan,
-        folder: Path,
-        cpu: int,
-        seed: int,
-        progress: Callable[[float], None],
-        cancelled: Callable[[], bool],
-    ) -> Outcome:
-        (folder / "plan.json").write_text(in_real_time(plan, []).to_json())
+    def execute(self, run: Execution) -> Outcome:
+        modules = modules_of(run.plan)
+        run = run.of(in_real_time(run.plan, []))
         started = time.monotonic()
         try:
             with undoing() as undo:
-                error, console, code = _execute(plan, folder, undo, progress, cancelled)
+                error, console, code = _execute(run, modules, undo)
         except BusyError:
             error = failure("start", "local", "another run is in real time on this machine; wait until it has ended")
             return Outcome(error, {}, time.monotonic() - started, 0.0)
-        facts = facts_of(folder)
-        error = error or error_of(console, facts, code, folder / "console.log")
+        facts = facts_of(run.folder)
+        error = error or error_of(console, facts, code, run.folder / "console.log")
         return Outcome(error, facts, time.monotonic() - started, console.virtual_s)
 
 
-def _execute(
-    plan: Plan, folder: Path, undo: Undo, progress: Callable[[float], None], cancelled: Callable[[], bool]
-) -> tuple[dict[str, str] | None, Console, int]:
+def open_host(experiment: Experiment) -> LocalHost:
+    return LocalHost()
+
+
+def _execute(run: Execution, modules: Sequence[Module], undo: Undo) -> tuple[dict[str, str] | None, Console, int]:
     """Run the agent; returns why it was stopped, what it said, and its exit code."""
     console = Console()
-    with open(folder / "console.log", "wb") as log:
+    with open(run.folder / "console.log", "wb") as log:
         try:
-            tracing = _prepare(plan, undo)
+            tracing = _prepare(run.plan, modules, undo)
         except (OSError, subprocess.CalledProcessError) as error:
             words = getattr(error, "stderr", "") or str(error)
             return failure("prepare", "local", words.strip()), console, 1
         process = subprocess.Popen(
-            [SYSTEM_PYTHON, "-B", "-P", "-m", "agent.host", str(folder), str(tracing)],
+            [SYSTEM_PYTHON, "-B", "-P", "-m", "agent.host", str(run.folder), str(tracing)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -94,7 +90,7 @@ def _execute(
             cwd="/",
         )
         try:
-            stopped = follow(process, console, log, progress, cancelled)
+            stopped = follow(process, console, log, run)
         finally:
             assert process.stdin is not None
             process.stdin.close()  # the agent ends what it has started and goes
@@ -114,10 +110,10 @@ def _environment() -> Mapping[str, str]:
     }
 
 
-def _prepare(plan: Plan, undo: Undo) -> Path:
+def _prepare(plan: Plan, modules: Sequence[Module], undo: Undo) -> Path:
     """Load modules, allow the algorithms and make a place for trace events; returns that."""
     undo.add("modules", *loaded_modules())
-    for module in modules_of(plan):
+    for module in modules:
         _load(module)
     for flow in plan.flows:
         if flow.cca not in probe.ALGORITHMS.read_text().split():

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from hosts.base import Outcome
+from hosts.base import Execution, Outcome
 from hosts.identity import KernelInputs, kernel_inputs
+from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel, execute
 from plan.model import Plan
+from schema.model import Experiment
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,9 @@ class VirtualHost:
     def problems(self, plan: Plan) -> list[str]:
         return []
 
-    def execute(
-        self,
-        plan: Plan,
-        folder: Path,
-        cpu: int,
-        seed: int,
-        progress: Callable[[float], None],
-        cancelled: Callable[[], bool],
-    ) -> Outcome:
-        return execute(self.kernel, plan, folder, cpu, seed, progress, cancelled)
+    def execute(self, run: Execution) -> Outcome:
+        return execute(self.kernel, run)
+
+
+def open_host(experiment: Experiment) -> VirtualHost:
+    return VirtualHost(find(experiment.kernel))

@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import selectors
 import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from base.paths import ROOT
-from hosts.base import Outcome
+from hosts.base import Execution, Outcome, failure
 from hosts.virtual.console import Console
+from hosts.watch import error_of, facts_of, follow
 from network.model import path
 from plan.model import Plan
 
@@ -31,7 +29,6 @@ MEMORY_PER_BDP = 6
 STALL_CPU_S = float(os.environ.get("WARPBED_STALL_S", "90"))
 """CPU time that a guest may use without its clock moving on by a second: beyond it, it busy-loops."""
 STALL_WALL_S = 900.0
-POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -67,11 +64,11 @@ def random_seed(seed: int) -> int:
     return int.from_bytes(hashlib.sha256(f"warpbed {seed}".encode()).digest()[:8], "big")
 
 
-def command(kernel: GuestKernel, plan: Plan, folder: Path, cpu: int, seed: int) -> list[str]:
+def command(kernel: GuestKernel, run: Execution) -> list[str]:
     """The cage, the guest kernel and its command line."""
     line = [
         str(kernel.linux),
-        f"mem={memory_bytes(plan) >> 20}M",
+        f"mem={memory_bytes(run.plan) >> 20}M",
         "root=/dev/root",
         "rootfstype=hostfs",
         "rootflags=/",
@@ -79,7 +76,7 @@ def command(kernel: GuestKernel, plan: Plan, folder: Path, cpu: int, seed: int) 
         f"init={SYSTEM_PYTHON}",
         "time-travel=inf-cpu",
         f"time-travel-start={EPOCH_NS}",
-        f"um_seed={random_seed(seed)}",
+        f"um_seed={random_seed(run.seed)}",
         "con=null",
         "con0=null,fd:1",
         "con1=null",
@@ -90,9 +87,9 @@ def command(kernel: GuestKernel, plan: Plan, folder: Path, cpu: int, seed: int) 
     ]
     if kernel.has_seccomp:
         line.append("seccomp=on")
-    line += [f"WB_SOURCE={_quoted(ROOT)}", f"WB_OUT={_quoted(folder)}", f"WB_MODULES={_quoted(kernel.modules)}"]
+    line += [f"WB_SOURCE={_quoted(ROOT)}", f"WB_OUT={_quoted(run.folder)}", f"WB_MODULES={_quoted(kernel.modules)}"]
     line += ["--", "-B", "-I", _quoted(ROOT / "agent/init.py")]
-    return [SYSTEM_PYTHON, "-I", str(ROOT / "hosts/virtual/cage.py"), str(cpu), str(folder), *line]
+    return [SYSTEM_PYTHON, "-I", str(ROOT / "hosts/virtual/cage.py"), str(run.cpu), str(run.folder), *line]
 
 
 def _quoted(path: Path) -> str:
@@ -100,26 +97,14 @@ def _quoted(path: Path) -> str:
     return f'"{path}"' if " " in str(path) else str(path)
 
 
-def execute(
-    kernel: GuestKernel,
-    plan: Plan,
-    folder: Path,
-    cpu: int,
-    seed: int,
-    progress: Callable[[float], None],
-    cancelled: Callable[[], bool],
-) -> Outcome:
-    """Run the plan in a guest; raw files and guest.json are left in `folder`.
-
-    progress: called with the virtual seconds that have passed
-    cancelled: asked now and then; once it says True the guest is killed
-    """
-    (folder / "plan.json").write_text(plan.to_json())
+def execute(kernel: GuestKernel, run: Execution) -> Outcome:
+    """Run the plan in a guest; raw files and guest.json are left in the folder."""
+    run, folder = run.of(run.plan), run.folder
     started, console = time.monotonic(), Console()
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "TMPDIR": "/dev/shm", "LANG": "C.UTF-8"}
     with open(folder / "console.log", "wb") as log:
         process = subprocess.Popen(
-            command(kernel, plan, folder, cpu, seed),
+            command(kernel, run),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -127,52 +112,38 @@ def execute(
             cwd="/",
         )
         try:
-            stopped = _watch(process, console, log, progress, cancelled)
+            stopped = follow(process, console, log, run, Stall(process.pid))
         finally:
             process.kill()
             process.wait()
             assert process.stdout is not None
             process.stdout.close()
-    facts = _facts(folder)
-    error = stopped or _error(console, facts, process.returncode, folder)
+    facts = facts_of(folder)
+    if stopped is None and console.disaster:
+        stopped = failure("kernel", "guest", "\n".join(console.disaster))
+    error = stopped or error_of(console, facts, process.returncode, folder / "console.log", "guest", "boot")
     return Outcome(error, facts, time.monotonic() - started, console.virtual_s)
 
 
-def _watch(
-    process: subprocess.Popen[bytes],
-    console: Console,
-    log: Any,
-    progress: Callable[[float], None],
-    cancelled: Callable[[], bool],
-) -> dict[str, str] | None:
-    """Read the console until the guest ends or has to be stopped; returns why it was stopped."""
-    assert process.stdout is not None
-    os.set_blocking(process.stdout.fileno(), False)
-    rest, last_wall, last_cpu = b"", time.monotonic(), 0.0
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while True:
-            if cancelled():
-                return _failure("run", "guest", "interrupted")
-            if selector.select(POLL_S):
-                data = process.stdout.read()
-                if data == b"":
-                    return None
-                if data:
-                    log.write(data)
-                    *lines, rest = (rest + data).split(b"\n")
-                    moved = [console.line(line.decode(errors="replace").rstrip("\r")) for line in lines]
-                    if any(moved):
-                        last_wall, last_cpu = time.monotonic(), _cpu_s(process.pid)
-                        progress(console.virtual_s)
-            cpu_s, wall_s = _cpu_s(process.pid) - last_cpu, time.monotonic() - last_wall
-            if cpu_s > STALL_CPU_S or wall_s > STALL_WALL_S:
-                words = (
-                    f"no progress for {wall_s:.0f} s ({cpu_s:.0f} s of CPU) at {console.virtual_s:g} virtual seconds"
-                )
-                return _failure(
-                    "watchdog", "guest", f"{words}: something in the guest busy-loops, which virtual time cannot pass"
-                )
+class Stall:
+    """Patience in virtual time: a guest that uses CPU time while its clock stands still busy-loops."""
+
+    who = "guest"
+
+    def __init__(self, pid: int) -> None:
+        self._pid, self._last_wall, self._last_cpu_s = pid, time.monotonic(), 0.0
+
+    def moved(self) -> None:
+        self._last_wall, self._last_cpu_s = time.monotonic(), _cpu_s(self._pid)
+
+    def exhausted(self, virtual_s: float) -> str | None:
+        cpu_s, wall_s = _cpu_s(self._pid) - self._last_cpu_s, time.monotonic() - self._last_wall
+        if cpu_s <= STALL_CPU_S and wall_s <= STALL_WALL_S:
+            return None
+        return (
+            f"no progress for {wall_s:.0f} s ({cpu_s:.0f} s of CPU) at {virtual_s:g} virtual seconds: "
+            "something in the guest busy-loops, which virtual time cannot pass"
+        )
 
 
 def _cpu_s(pid: int) -> float:
@@ -187,31 +158,3 @@ def _cpu_s(pid: int) -> float:
         except OSError:
             continue
     return total / os.sysconf("SC_CLK_TCK")
-
-
-def _facts(folder: Path) -> dict[str, Any]:
-    try:
-        facts: dict[str, Any] = json.loads((folder / "guest.json").read_text())
-    except (OSError, ValueError):
-        return {}
-    return facts
-
-
-def _failure(stage: str, subject: str, detail: str) -> dict[str, str]:
-    return {"stage": stage, "subject": subject, "detail": detail}
-
-
-def _error(console: Console, facts: dict[str, Any], code: int, folder: Path) -> dict[str, str] | None:
-    if console.disaster:
-        return _failure("kernel", "guest", "\n".join(console.disaster))
-    if facts.get("error"):
-        error: dict[str, str] = facts["error"]
-        return error
-    if console.errors:
-        return _failure("agent", "guest", "\n".join(console.errors[-8:]))
-    if facts.get("ok") and console.done:
-        return None
-    tail = (folder / "console.log").read_text(errors="replace").strip().splitlines()[-5:]
-    return _failure(
-        "guest", "boot", f"the guest ended (code {code}) without a result: {' / '.join(tail) or 'no output'}"
-    )

@@ -5,20 +5,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hosts.base import Outcome, failure
+from hosts.base import Execution, Outcome, failure
 from hosts.realtime import in_real_time, modules_of
 from hosts.remote import OUT, RemoteError, agent_command, agent_files
 from hosts.virtual.console import Console
 from hosts.virtual.launch import memory_bytes
 from hosts.vm import qemu
 from hosts.vm.base import MachineHost
+from hosts.vm.builds import find
 from hosts.vm.machine import BootError, Machine, Spec, started
 from hosts.watch import error_of, facts_of, follow
 from plan.model import Plan
+from schema.model import Experiment
 
 MACHINE_MEMORY_MIB = 256
 """What the machine's own system and its temporary files take, besides the plan's packets."""
@@ -33,17 +34,9 @@ class VmHost(MachineHost):
     def problems(self, plan: Plan) -> list[str]:
         return []
 
-    def execute(
-        self,
-        plan: Plan,
-        folder: Path,
-        cpu: int,
-        seed: int,
-        progress: Callable[[float], None],
-        cancelled: Callable[[], bool],
-    ) -> Outcome:
-        plan = in_real_time(plan, modules_of(plan))
-        (folder / "plan.json").write_text(plan.to_json())
+    def execute(self, run: Execution) -> Outcome:
+        run = run.of(in_real_time(run.plan, modules_of(run.plan)))
+        plan, folder = run.plan, run.folder
         begun = time.monotonic()
         accelerator = qemu.accelerator(self.builds.kernel / "linux")
         cpus = min(2, len(os.sched_getaffinity(0))) if accelerator.name == "kvm" else 1
@@ -58,8 +51,8 @@ class VmHost(MachineHost):
         console = Console()
         with started([spec], folder) as (machine,):
             try:
-                machine.wait_booted(cancelled)
-                error = self._run(machine, plan, folder, console, progress, cancelled)
+                machine.wait_booted(run.cancelled)
+                error = self._run(machine, run, console)
             except BootError as failed:
                 error = failure("boot", "vm", str(failed))
             except RemoteError as failed:
@@ -77,29 +70,21 @@ class VmHost(MachineHost):
             error = failure("kernel", "vm", "; ".join(wrong))
         return Outcome(error, facts, time.monotonic() - begun, console.virtual_s)
 
-    def _run(
-        self,
-        machine: Machine,
-        plan: Plan,
-        folder: Path,
-        console: Console,
-        progress: Callable[[float], None],
-        cancelled: Callable[[], bool],
-    ) -> dict[str, str] | None:
+    def _run(self, machine: Machine, run: Execution, console: Console) -> dict[str, str] | None:
         """Execute the plan in a machine that is up and fetch what it leaves; returns why there is no result."""
-        remote = machine.remote
-        modules = [self.builds.module(Path(module.path).stem) for module in plan.modules]
+        remote, folder = machine.remote, run.folder
+        modules = [self.builds.module(Path(module.path).stem) for module in run.plan.modules]
         remote.put({**agent_files(modules), f"{OUT}/plan.json": folder / "plan.json"})
         with open(folder / "agent.log", "wb") as log:
             process = remote.start(*agent_command(OUT))
             try:
-                stopped = follow(process, console, log, progress, cancelled)
+                stopped = follow(process, console, log, run)
             finally:
                 assert process.stdin is not None
                 process.stdin.close()
                 process.kill()
                 code = process.wait()
-        if cancelled():
+        if run.cancelled():
             return stopped
         remote.get(OUT, folder)
         return stopped or error_of(console, facts_of(folder), code, folder / "agent.log")
@@ -109,3 +94,7 @@ def captured_bytes(plan: Plan) -> int:
     """Room for captures and samples of all flows at the network's highest rate."""
     rates = [d.rate_bps for link in plan.network.links for d in (link.forward, link.backward) if d.rate_bps]
     return int(CAPTURED_BYTES_PER_BIT * min(rates, default=10**9) * plan.duration_s) if plan.captures else 0
+
+
+def open_host(experiment: Experiment) -> VmHost:
+    return VmHost(find(experiment.kernel))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from analysis.calibration import NOT, OFF, OK, Row, as_text, judge
 from base.errors import UsageError, WarpbedError
-from hosts.base import Host
+from hosts.base import Execution, Host
 from plan.model import Plan
 from testbed.commands.arguments import host as host_argument
 from testbed.commands.output import add_format, render
@@ -97,7 +97,7 @@ def measure(host: Host, plan: Plan) -> dict[str, object]:
     """
     with tempfile.TemporaryDirectory(prefix="warpbed-calibrate-") as folder:
         cpu = min(os.sched_getaffinity(0))
-        outcome = host.execute(plan, Path(folder), cpu, 1, lambda _: None, lambda: False)
+        outcome = host.execute(Execution(plan, Path(folder), cpu, 1, lambda _: None, lambda: False))
     if outcome.error is not None:
         error = outcome.error
         raise WarpbedError(f"{error['stage']} {error['subject']}: {error['detail']}")

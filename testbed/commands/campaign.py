@@ -12,8 +12,6 @@ from pathlib import Path
 
 from base.errors import UsageError, WarpbedError
 from base.paths import ROOT
-from hosts.virtual.host import VirtualHost
-from hosts.virtual.kernel import find
 from testbed import ansible
 from testbed.campaign import ends, remote, table, virtual
 from testbed.campaign import status as campaign_status
@@ -87,6 +85,9 @@ def _execute(options: argparse.Namespace, campaign: Campaign, folder: Path) -> i
 
 
 def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, journal: Journal) -> int:
+    from hosts.virtual.host import VirtualHost  # only for this: the other actions start sooner
+    from hosts.virtual.kernel import find
+
     kernel = find(campaign.kernel)
     journal.add("resumed" if journal.events() else "begun", host="virtual")
     per_run = len(campaign.receivers) * len(campaign.algorithms) * len(campaign.sizes)

@@ -12,7 +12,7 @@ from base.errors import UsageError
 from base.nearest import nearest
 from base.paths import ROOT
 from hosts.base import Host
-from hosts.registry import HOST_KINDS, open_host
+from hosts.registry import HOST_KINDS
 from testbed.experiments import Prepared, prepare
 from testbed.identity import newest_of, run_id
 from testbed.repeats import wanted_ids
@@ -39,7 +39,7 @@ def selected(prepared: Prepared, options: argparse.Namespace) -> list[object]:
 
 def host_of(prepared: Prepared, options: argparse.Namespace) -> Host:
     """The host that `--host` or the file names, ready to execute."""
-    return open_host(kind_of(prepared, options), prepared.experiment)
+    return HOST_KINDS[kind_of(prepared, options)].open(prepared.experiment)
 
 
 def kind_of(prepared: Prepared, options: argparse.Namespace) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent.samples import MAGIC, RECORD
-from hosts import cabling
-from hosts.merge import MergeError, Part, merge
+from hosts.nodes import cabling
+from hosts.nodes.merge import MergeError, Part, merge
 from network.model import Direction, Link, Network, Node
 from plan.model import Plan, cabling_from_json
 from testbed.experiments import prepare

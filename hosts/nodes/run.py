@@ -2,7 +2,7 @@
 """Execute a plan on machines that are its nodes: all agents step by step together, then one folder of raw files.
 
 The machines may be virtual or a lab's: what is needed of each is a way to reach it (hosts.remote) and the interfaces
-that its cables are plugged into (hosts.cabling).
+that its cables are plugged into (hosts.nodes.cabling).
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from base.errors import WarpbedError
-from hosts.base import failure
-from hosts.merge import MergeError, Part, merge
+from hosts.base import Execution, failure
+from hosts.nodes.merge import MergeError, Part, merge
+from hosts.nodes.station import Clock, Station, StationError
 from hosts.remote import OUT, Remote, RemoteError, agent_files
-from hosts.station import Clock, Station, StationError
 from hosts.watch import SILENCE_S
 from plan.model import Cabling, Plan
 
@@ -32,29 +32,24 @@ class CancelledError(WarpbedError):
     """The controller was told to stop."""
 
 
-def run(
-    plan: Plan,
-    cablings: Mapping[str, Cabling],
-    remotes: Mapping[str, Remote],
-    modules: Sequence[Path],
-    folder: Path,
-    progress: Callable[[float], None],
-    cancelled: Callable[[], bool],
+def execute(
+    run: Execution, cablings: Mapping[str, Cabling], remotes: Mapping[str, Remote], modules: Sequence[Path]
 ) -> tuple[dict[str, str] | None, dict[str, Any]]:
-    """Execute the plan and leave raw files and guest.json in `folder`; returns why there is no result (or None), and the
+    """Execute the plan and leave raw files and guest.json in the folder; returns why there is no result (or None), and the
     facts.
 
     remotes: the machine of each node
     """
+    folder = run.folder
     stations = [Station(node, remotes[node], folder / f"{node}.log") for node in cablings]
     for station in stations:
         (folder / f"machine-{station.node}").mkdir()
     error: dict[str, str] | None = None
     clocks: dict[str, tuple[Clock, Clock]] = {}
     try:
-        _send(plan, cablings, stations, modules)
+        _send(run.plan, cablings, stations, modules)
         try:
-            clocks = _together(plan, stations, progress, cancelled)
+            clocks = _together(run, stations)
         except StationError as failed:
             words = "\n".join(next((s.errors for s in stations if s.node == failed.node), [])[-8:])
             error = failure("machine", failed.node, words or str(failed))
@@ -66,7 +61,7 @@ def run(
         return failure("run", "machines", "interrupted"), {}
     except RemoteError as failed:
         return error or failure("machine", "ssh", str(failed)), {}
-    facts, wrong = _joined(plan, stations, clocks, folder)
+    facts, wrong = _joined(run.plan, stations, clocks, folder)
     return wrong or error, facts
 
 
@@ -80,20 +75,18 @@ def _send(plan: Plan, cablings: Mapping[str, Cabling], stations: Sequence[Statio
         list(pool.map(send, stations))
 
 
-def _together(
-    plan: Plan, stations: Sequence[Station], progress: Callable[[float], None], cancelled: Callable[[], bool]
-) -> dict[str, tuple[Clock, Clock]]:
+def _together(run: Execution, stations: Sequence[Station]) -> dict[str, tuple[Clock, Clock]]:
     """Take all agents through their gates; returns each machine's clock before and after the run."""
 
     def meet(gate: str, silence_s: float = SILENCE_S) -> None:
         until = time.monotonic() + silence_s
         while len([station for station in stations if station.has_reached(gate)]) < len(stations):
-            if cancelled():
+            if run.cancelled():
                 raise CancelledError
             if time.monotonic() > until:
                 late = next(station for station in stations if not station.has_reached(gate))
                 raise StationError(late.node, f"its agent did not come to {gate!r} within {silence_s:.0f} s")
-            progress(min(station.virtual_s for station in stations))
+            run.progress(min(station.virtual_s for station in stations))
             time.sleep(POLL_S)
 
     def go(gate: str) -> None:
@@ -111,7 +104,7 @@ def _together(
     start_ns = time.time_ns() + int(START_IN_S * 1e9)
     for station in stations:
         station.say("start", str(start_ns + before[station.node].offset_ns))
-    meet("ended", plan.duration_s + plan.grace_s + SILENCE_S)
+    meet("ended", run.plan.duration_s + run.plan.grace_s + SILENCE_S)
     after = {station.node: station.clock() for station in stations}
     go("ended")
     meet("done")

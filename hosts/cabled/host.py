@@ -13,18 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hosts import cabled, cabling
-from hosts.base import Outcome, failure
+from hosts.base import Execution, Outcome, failure
+from hosts.nodes import cabling
+from hosts.nodes import run as nodes
 from hosts.realtime import in_real_time, modules_of
 from hosts.remote import RemoteError
 from hosts.virtual.console import Console
 from hosts.virtual.launch import memory_bytes
 from hosts.vm import qemu
 from hosts.vm.base import MachineHost
+from hosts.vm.builds import find
 from hosts.vm.host import MACHINE_MEMORY_MIB, captured_bytes
 from hosts.vm.machine import BootError, Machine, Spec, started
 from network.model import Network
 from plan.model import Plan
+from schema.model import Experiment
 
 CABLE_BYTES = 4 << 20
 """What a cable's socket holds: a receiving QEMU that is late must not lose frames."""
@@ -42,31 +45,20 @@ class CabledHost(MachineHost):
             found.append("machines of their own cannot measure single hops together")
         return [f"{problem}; run it with --host vm" for problem in found]
 
-    def execute(
-        self,
-        plan: Plan,
-        folder: Path,
-        cpu: int,
-        seed: int,
-        progress: Callable[[float], None],
-        cancelled: Callable[[], bool],
-    ) -> Outcome:
-        plan = dataclasses.replace(in_real_time(plan, modules_of(plan)), calibration="off")
-        (folder / "plan.json").write_text(plan.to_json())
+    def execute(self, run: Execution) -> Outcome:
+        run = run.of(dataclasses.replace(in_real_time(run.plan, modules_of(run.plan)), calibration="off"))
+        plan, folder = run.plan, run.folder
         begun = time.monotonic()
         accelerator = qemu.accelerator(self.builds.kernel / "linux")
         facts: dict[str, Any] = {}
         with _cables(plan.network) as ends, started(self._specs(plan, accelerator.name, ends), folder) as machines:
             try:
-                _wait_booted(machines, cancelled)
-                error, facts = cabled.run(
-                    plan,
+                _wait_booted(machines, run.cancelled)
+                error, facts = nodes.execute(
+                    run,
                     cabling.cabling(plan, {interface: nic.mac for interface, nic in ends.items()}),
                     {machine.spec.name: machine.remote for machine in machines},
                     [self.builds.module(Path(module.path).stem) for module in plan.modules],
-                    folder,
-                    progress,
-                    cancelled,
                 )
             except BootError as failed:
                 error = failure("boot", "machines", str(failed))
@@ -97,6 +89,10 @@ class CabledHost(MachineHost):
             )
             for node in plan.network.nodes
         ]
+
+
+def open_host(experiment: Experiment) -> CabledHost:
+    return CabledHost(find(experiment.kernel))
 
 
 @contextlib.contextmanager
