@@ -17,15 +17,23 @@ from analysis.table import number
 from base.text import safe
 
 ESTIMATE_FIELDS = ("n", "mean", "t_low", "t_high", "bootstrap_low", "bootstrap_high")
+COLUMNS = (*ESTIMATE_FIELDS, "copies")
 
 
 def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """{params, metric, unit, n, mean, t_low, t_high, bootstrap_low, bootstrap_high} per cell and metric that is a number.
+    """{params, metric, unit, n, mean, t_low, t_high, bootstrap_low, bootstrap_high, copies} per cell and metric that is a number.
 
-    The intervals hold 95 %; they are null for one run, which says nothing of spread.
+    The intervals hold 95 %; they are null for one observation, which says nothing of spread. copies: runs that are one
+    observation, since their seeds changed nothing; 0 where runs differ.
     """
     return [
-        {"params": dict(cell.params), "metric": metric.name, "unit": metric.unit, **_estimate(found)}
+        {
+            "params": dict(cell.params),
+            "metric": metric.name,
+            "unit": metric.unit,
+            **_estimate(found),
+            "copies": cell.copies,
+        }
         for cell in cells(runs)
         for metric in REGISTRY.values()
         if not metric.keyed and (found := cell.estimate(metric.name)) is not None
@@ -60,10 +68,14 @@ def paired_rows(runs: Sequence[Run], parameter: str, before: str, after: str) ->
             interval = change.difference.t_interval
             made.append({
                 "params": {**rest, parameter: f"{before} → {after}"}, "metric": metric.name, "unit": metric.unit,
-                **_estimate(change.difference), "seeds": list(change.seeds),
+                **_estimate(change.difference), "copies": min(cell.copies, partner.copies), "seeds": list(change.seeds),
                 "differs": None if interval is None else not interval.low <= 0 <= interval.high,
             })  # fmt: skip
     return made
+
+
+def _count(row: Mapping[str, Any]) -> str:
+    return f"n={row['n']}" + (f" ({row['copies']} identical runs)" if row.get("copies") else "")
 
 
 def _place(cell: Cell, parameter: str) -> tuple[tuple[str, str], ...]:
@@ -88,10 +100,10 @@ def as_csv(found: Sequence[Mapping[str, Any]]) -> str:
     names = list(dict.fromkeys(name for row in found for name in row["params"]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*(f"param.{name}" for name in names), "metric", "unit", *ESTIMATE_FIELDS])
+    writer.writerow([*(f"param.{name}" for name in names), "metric", "unit", *COLUMNS])
     for row in found:
         params = [safe(show(row["params"][name])) if name in row["params"] else "" for name in names]
-        writer.writerow([*params, row["metric"], row["unit"], *(row[field] for field in ESTIMATE_FIELDS)])
+        writer.writerow([*params, row["metric"], row["unit"], *(row[field] for field in COLUMNS)])
     return out.getvalue()
 
 
@@ -104,7 +116,7 @@ def render(found: Sequence[Mapping[str, Any]]) -> str:
         where = ", ".join(f"{name}={show(value)}" for name, value in row["params"].items()) or "all runs"
         spread = "" if row["t_low"] is None else f"± {number((row['t_high'] - row['t_low']) / 2)}"
         mark = "" if not row.get("differs") else "differs"
-        lines.append((where, row["metric"], number(row["mean"]), spread, row["unit"], f"n={row['n']}", mark))
+        lines.append((where, row["metric"], number(row["mean"]), spread, row["unit"], _count(row), mark))
     widths = [max(len(line[i]) for line in lines) for i in range(7)]
     return "".join(
         "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() + "\n" for line in lines

@@ -25,7 +25,8 @@ class Standing:
     """One metric of one combination.
 
     n: runs that count and have the metric; mean, half (of the interval's width), allowed (half): in the metric's unit, None where n is too small
-    tried: runs of the combination, whatever became of them
+    tried: runs of the combination, whatever became of them; copies: those that gave the very same, so that more of them
+    would say nothing
     """
 
     params: Mapping[str, Any]
@@ -36,6 +37,7 @@ class Standing:
     mean: float | None
     half: float | None
     allowed: float | None
+    copies: int = 0
 
     @property
     def reached(self) -> bool:
@@ -44,7 +46,7 @@ class Standing:
     @property
     def wanted(self) -> int:
         """How many runs more would do if they spread as those so far; at most as many again as there are."""
-        if self.reached:
+        if self.reached or self.copies:
             return 0
         if not self.half or not self.allowed:
             return 1
@@ -57,6 +59,8 @@ class Standing:
         share = isinstance(self.asked.within, str)
         asked = f"± {self.asked.within}" if share else f"± {number(self.asked.within)}"
         head = f"{self.asked.metric}{f' where {where}' if where else ''}"
+        if self.copies:
+            return f"known: {head}: {number(self.mean)} in all {self.copies} runs; their seeds change nothing, so no more were made"
         if self.half is None or self.mean is None:
             return f"not known: {head}: {self.n} of {self.tried} runs have it, {asked} asked"
         half = f"{number(self.half / abs(self.mean) * 100)}%" if share and self.mean else number(self.half)
@@ -76,7 +80,8 @@ def _standing(rule: Repeats, asked: Precision, cell: Cell) -> Standing:
     found = cell.estimate(asked.metric)
     if found is None or found.t_interval is None:
         n, mean = (0, None) if found is None else (found.n, found.mean)
-        return Standing(cell.params, asked, rule, len(cell.runs), n, mean, None, None)
+        copies = 0 if found is None else cell.copies
+        return Standing(cell.params, asked, rule, len(cell.runs), n, mean, None, None, copies)
     half = (found.t_interval.high - found.t_interval.low) / 2
     return Standing(cell.params, asked, rule, len(cell.runs), found.n, found.mean, half, asked.allowed(found.mean))
 

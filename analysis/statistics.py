@@ -26,7 +26,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean of n values. The intervals are None for fewer than two values: one run says nothing about spread."""
+    """A mean of n values. The intervals are None for fewer than two values: one observation says nothing about spread."""
 
     n: int
     mean: float
@@ -45,10 +45,25 @@ class Cell:
     def counted(self) -> tuple[Run, ...]:
         return tuple(run for run in self.runs if run.counted)
 
+    @property
+    def copies(self) -> int:
+        """How many runs gave the very same metrics, where all that count did; else 0.
+
+        Their seeds changed nothing (nothing random is in the experiment), so they are one observation.
+        """
+        counted = self.counted
+        same = len(counted) > 1 and all(run.metrics == counted[0].metrics for run in counted[1:])
+        return len(counted) if same else 0
+
+    @property
+    def observations(self) -> tuple[Run, ...]:
+        """The runs that count, copies of one another once."""
+        return self.counted[:1] if self.copies else self.counted
+
     def values(self, metric: str) -> list[float]:
-        """The metric's numbers in the runs that count."""
-        found = [lookup(dict(run.metrics), metric) for run in self.counted]
-        return [float(value) for value in found if is_number(value)]
+        """The metric's number in each observation that has it."""
+        numbers = [lookup(dict(run.metrics), metric) for run in self.observations]
+        return [float(value) for value in numbers if is_number(value)]
 
     def estimate(self, metric: str) -> Estimate | None:
         return estimate(self.values(metric))
@@ -94,7 +109,9 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
 
 def paired(a: Cell, b: Cell, metric: str) -> Paired | None:
     """What changes from cell a to cell b at equal seeds; None where no seed has the metric in both."""
-    before, after = ({run.seed: lookup(dict(run.metrics), metric) for run in cell.counted} for cell in (a, b))
+    # where neither cell's seeds change anything, every pair is the same pair
+    members = [cell.observations for cell in (a, b)] if a.copies and b.copies else [a.counted, b.counted]
+    before, after = ({run.seed: lookup(dict(run.metrics), metric) for run in runs} for runs in members)
     seeds = sorted(
         seed for seed in before if seed is not None and is_number(before[seed]) and is_number(after.get(seed))
     )

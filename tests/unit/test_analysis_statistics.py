@@ -127,3 +127,23 @@ def test_rows_are_shown_as_a_table_and_as_csv() -> None:
     lines = as_csv(rows(SWEEP)).splitlines()
     assert lines[0].startswith("param.cca,param.buffer,metric,unit,n,mean,t_low") and len(lines) == 5
     assert render([]) == "no numbers\n"
+
+
+def test_runs_whose_seeds_change_nothing_are_one_observation() -> None:
+    copies = Cell({}, tuple(run(seed, 0.8264) for seed in (1, 2, 3)))
+    assert copies.copies == 3 and copies.values("utilization") == [0.8264]
+    found = copies.estimate("utilization")
+    assert found is not None and (found.n, found.t_interval) == (1, None)
+    differing = Cell({}, (run(1, 0.8264), run(2, 0.8265)))
+    assert differing.copies == 0 and len(differing.values("utilization")) == 2
+    assert Cell({}, (run(1, 0.8264),)).copies == 0
+
+
+def test_a_comparison_of_identical_runs_says_nothing_about_a_difference() -> None:
+    runs = [run(seed, value, cca=cca) for cca, value in (("reno", 0.8), ("cubic", 0.9)) for seed in (1, 2, 3)]
+    [row] = paired_rows(runs, "cca", "reno", "cubic")
+    assert (row["n"], row["copies"], row["differs"]) == (1, 3, None)
+    assert "differs" not in render([row]) and "3 identical runs" in render([row])
+    random = [*runs[:3], *(run(seed, 0.9 + seed / 100, cca="cubic") for seed in (1, 2, 3))]
+    [row] = paired_rows(random, "cca", "reno", "cubic")
+    assert (row["n"], row["copies"], row["differs"]) == (3, 0, True)
