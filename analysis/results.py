@@ -22,6 +22,8 @@ FAILED = ".failed-"  # testbed.results names the folders of failed attempts <run
 
 @dataclass(frozen=True)
 class Reason:
+    """Why a run is suspect ("warning") or invalid ("error"): a rule of the verdict, and what it saw."""
+
     rule: str
     severity: str
     message: str

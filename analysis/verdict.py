@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from analysis import calibration, limits, realtime
+from analysis.results import Reason
 from analysis.wide_area import clock_reasons
 from network.frames import BARE_ACK_BYTES, FULL_FRAME_BYTES, IP_TCP_HEADER_BYTES, MTU_BYTES
 from network.model import Direction, Interface, address_plan, idle_rtt_bounds_ns
@@ -31,13 +32,6 @@ BUSY_PACKETS = 8
 BURST_BYTES = 3 * FULL_FRAME_BYTES
 Z_99 = 2.5758
 """Two-sided 99 % quantile of the normal distribution."""
-
-
-@dataclass(frozen=True)
-class Reason:
-    rule: str
-    severity: str
-    message: str
 
 
 @dataclass(frozen=True)

@@ -52,9 +52,9 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Colle
     return Collected(tuple(damage), found.clocks.report())
 
 
-def _bottleneck(plan: Plan) -> timeline.Bottleneck | None:
+def _bottleneck(plan: Plan) -> timeline.QueuePlace | None:
     place = plan.network.bottleneck
     if place is None:
         return None
     interfaces = address_plan(plan.network)[place.node].interfaces
-    return timeline.Bottleneck(place.node, next(i.name for i in interfaces if i.peer == place.peer))
+    return timeline.QueuePlace(place.node, next(i.name for i in interfaces if i.peer == place.peer))

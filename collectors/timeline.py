@@ -44,7 +44,7 @@ WIRE = ("ack", "rtt_us", "sacked_bytes", "duplicate", "window_bytes", "in_flight
 
 
 @dataclass(frozen=True)
-class Bottleneck:
+class QueuePlace:
     """Whose queue stands in the timeline."""
 
     node: str
@@ -63,7 +63,7 @@ def schema() -> pa.Schema:
     return pa.schema(fields, metadata={"warpbed.schema": str(records.SCHEMA_VERSION)})
 
 
-def write(folder: Path, bottleneck: Bottleneck | None) -> None:
+def write(folder: Path, bottleneck: QueuePlace | None) -> None:
     """Join the records in `folder`; the bytes depend on the values only."""
     flows = {row["flow"]: row for row in pq.read_table(folder / "flows.parquet").to_pylist()}
     tables = {source.kind: _sorted(folder / f"{source.kind}.parquet", source.kind, bottleneck) for source in SOURCES}
@@ -73,7 +73,7 @@ def write(folder: Path, bottleneck: Bottleneck | None) -> None:
     pq.write_table(table.replace_schema_metadata(schema().metadata), folder / "timeline.parquet", compression="zstd")
 
 
-def _sorted(file: Path, kind: str, bottleneck: Bottleneck | None) -> dict[str, pa.Table]:
+def _sorted(file: Path, kind: str, bottleneck: QueuePlace | None) -> dict[str, pa.Table]:
     """A record's rows in the order of time, by flow; those of the bottleneck's queue belong to every flow ("")."""
     if not file.exists() or (kind == "queues" and bottleneck is None):
         return {}

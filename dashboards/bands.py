@@ -15,7 +15,7 @@ from grafana_foundation_sdk.models import common as model
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models import xychart as shown
 
-from analysis.report.static import COLOURS
+from analysis.palette import COLOURS
 from dashboards.parts import Query, framed, legend
 
 SLOTS = 6

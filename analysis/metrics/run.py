@@ -33,7 +33,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Bottleneck:
+class DrainedQueue:
     """The interface whose queue the experiment is about, and the rate at which it drains."""
 
     node: str
@@ -46,7 +46,7 @@ class RunRecords:
     """What the metrics are functions of. `queue` is None where no bottleneck is named or nothing was sampled there."""
 
     window: Window
-    bottleneck: Bottleneck | None
+    bottleneck: DrainedQueue | None
     flows: tuple[Mapping[str, Any], ...]
     intervals: Mapping[str, Columns]
     queue: Columns | None
@@ -61,7 +61,7 @@ class RunRecords:
         return tuple(flow for flow in self.flows if flow.get("cca"))
 
 
-def parse_context(context: Mapping[str, Any]) -> tuple[Window, Bottleneck | None]:
+def parse_context(context: Mapping[str, Any]) -> tuple[Window, DrainedQueue | None]:
     """Check and convert what the runner knows about the run."""
     duration_s = _number(context, "duration_s", None)
     warmup_s = _number(context, "warmup_s", 0.0)
@@ -76,7 +76,7 @@ def parse_context(context: Mapping[str, Any]) -> tuple[Window, Bottleneck | None
     rate_bps = named.get("rate_bps")
     if rate_bps is not None and not rate_bps > 0:
         raise ContextError(f"bottleneck rate_bps is {rate_bps}; it has to be above 0, or null where nothing limits it")
-    return Window(warmup_s, duration_s), Bottleneck(named["node"], named["interface"], rate_bps)
+    return Window(warmup_s, duration_s), DrainedQueue(named["node"], named["interface"], rate_bps)
 
 
 def read_run(run_dir: Path, context: Mapping[str, Any]) -> RunRecords:

@@ -13,14 +13,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis.palette import COLOURS
 from base.files import replace_bytes
 
 KINDS = ("svg", "pdf")
 MOST_PANELS = 12
 MOST_LINES = 12
 PANEL_INCHES = (3.4, 2.3)  # a column of a two-column paper
-# Okabe and Ito's colours, which people with any colour vision tell apart; dashes and marks do it in print.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6d4bb0", "#4d4d4d")
 DASHES = ("-", "--", "-.", ":")
 MARKS = "os^DvPX*"
 STYLE: Any = {

@@ -20,11 +20,11 @@ from testbed.campaign.journal import Journal
 from testbed.campaign.model import Campaign, load
 from testbed.campaign.times import estimated_runs, shortest_run_s
 from testbed.commands import arguments as common
-from testbed.commands.execute import stop_on_signals, terminal
 from testbed.commands.output import render
 from testbed.progress import Progress
 from testbed.results import Results
 from testbed.runner import Runner
+from testbed.session import stop_on_signals, terminal
 
 NAME = "campaign"
 HELP = "repeat the same transfers for days, over the wide area or in virtual time"

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from analysis import published
-from analysis.expectations import check_all
-from analysis.results import Run, load_experiment
+from analysis.results import load_experiment
 from analysis.table import number
+from testbed.claims import expectations, print_findings
 from testbed.commands.arguments import host, results
 from testbed.commands.output import add_format, render
 from testbed.commands.prepared import results_of
-from testbed.experiments import Prepared, prepare
+from testbed.experiments import prepare
 
 NAME = "compare"
 HELP = "compare measurements with the experiment's expectations and the paper's numbers"
@@ -35,7 +35,7 @@ def main(options: argparse.Namespace) -> int:
     asked = prepare(options.experiment)
     runs = load_experiment(folder, names)
     rows = published.compare(asked.experiment.published, runs)
-    claims = _expectations(runs, asked)
+    claims = expectations(runs, asked)
     if options.format == "json":
         print(json.dumps({"expectations": claims, "published": published.as_data(rows)}, indent=1, ensure_ascii=False))
     elif options.format == "csv":
@@ -45,48 +45,6 @@ def main(options: argparse.Namespace) -> int:
         print(render(_shown(rows), "table"), end="")
     held = all(claim["outcome"] == "holds" for claim in claims)
     return 0 if held and not published.failed(rows) else 1
-
-
-def print_findings(runs: Sequence[Run], asked: Prepared, unasked: Sequence[Mapping[str, Any]] = ()) -> int:
-    """Print the outcome of each expectation; 1 where one does not hold.
-
-    unasked: parameters of runs that `--only` left out; expectations about these alone are not judged
-    """
-    code = 0
-    for claim in _expectations(runs, asked, unasked):
-        where = ", ".join(f"{name}={value}" for name, value in claim["where"].items())
-        parts = [f"{claim['outcome']}: {claim['metric']} {claim['bound']}", f"where {where}" if where else ""]
-        parts += [f"({claim['reason']})" if claim["reason"] else "", f"[{claim['source']}]" if claim["source"] else ""]
-        print(" ".join(part for part in parts if part))
-        if claim["outcome"] != "holds":
-            code = 1
-    return code
-
-
-def print_published(runs: Sequence[Run], asked: Prepared) -> None:
-    """Print in one line how the paper's numbers fare, where the file has some."""
-    rows = published.compare(asked.experiment.published, runs)
-    if rows:
-        counts = [f"{sum(row.outcome == name for row in rows)} {name}" for name in published.OUTCOMES]
-        print(f"published values: {', '.join(counts)} (./warpbed compare shows them)")
-
-
-def _expectations(
-    runs: Sequence[Run], asked: Prepared, unasked: Sequence[Mapping[str, Any]] = ()
-) -> list[dict[str, Any]]:
-    claims = [claim.model_dump(exclude_none=True) for claim in asked.experiment.expectations]
-    return [
-        {
-            "metric": finding.expectation.metric,
-            "where": dict(finding.expectation.where),
-            "bound": finding.expectation.bound,
-            "outcome": finding.outcome,
-            "reason": finding.reason,
-            "source": finding.expectation.source,
-            "values": dict(finding.values),
-        }
-        for finding in check_all(claims, runs, unasked)
-    ]
 
 
 def _shown(rows: Sequence[published.Row]) -> list[dict[str, Any]]:

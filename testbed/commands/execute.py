@@ -4,21 +4,18 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from analysis.precision import standings
 from analysis.report import write_report
 from analysis.results import Run, load_experiment
 from base.errors import UsageError, WarpbedError
 from schema.repeats import Repeats
+from testbed.claims import print_findings, print_published
 from testbed.commands.arguments import selection
-from testbed.commands.compare import print_findings, print_published
 from testbed.commands.output import add_format, of_runs, spoken_aside
 from testbed.commands.prepared import as_written, host_of, prepared, run_ids, selected
 from testbed.experiments import Prepared
@@ -27,6 +24,7 @@ from testbed.progress import Progress
 from testbed.repeats import rounds
 from testbed.results import Results
 from testbed.runner import Job, Runner, Summary
+from testbed.session import stop_on_signals, terminal
 
 NAME = "execute"
 HELP = "execute missing runs and write the report, without installing or building"
@@ -94,27 +92,3 @@ def _conclude(
             print(standing.words())
     print(f"report: {write_report(folder, names=all_names, asked=as_written(asked))}")
     return code
-
-
-class Stoppable(Protocol):
-    def cancel(self) -> None: ...
-
-
-def stop_on_signals(runner: Stoppable) -> None:
-    """Cancel when told to by a signal or, below Ansible, by the end of standard input."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: runner.cancel())
-    if os.environ.get("WARPBED_STOP_AT_EOF") == "1":
-
-        def wait() -> None:
-            while os.read(sys.stdin.fileno(), 4096):  # unbuffered: a lock held at exit would abort the interpreter
-                pass
-            runner.cancel()
-
-        threading.Thread(target=wait, daemon=True).start()
-
-
-def terminal() -> str | None:
-    if named := os.environ.get("WARPBED_TERMINAL"):
-        return named
-    return os.ttyname(sys.stderr.fileno()) if sys.stderr.isatty() and sys.stdout.isatty() else None

@@ -21,7 +21,7 @@ from analysis.metrics import REGISTRY, RunRecords, evaluate, find, lookup, parse
 from analysis.metrics.dynamics import convergence_baserrts, variation
 from analysis.metrics.fairness import jain
 from analysis.metrics.rates import binned_mbps, bytes_in, mean_mbps
-from analysis.metrics.run import Bottleneck, Window
+from analysis.metrics.run import DrainedQueue, Window
 from analysis.records import Columns
 from benchmarks.make_results import Case, make_results
 
@@ -91,7 +91,7 @@ def run(
     rates = rates or {}
     return RunRecords(
         window=window,
-        bottleneck=Bottleneck("r1", "r1-eth1", rate_bps),
+        bottleneck=DrainedQueue("r1", "r1-eth1", rate_bps),
         flows=tuple([flow(name) for name in rates] if flows is None else flows),
         intervals={name: intervals(values) for name, values in rates.items()},
         queue=samples,

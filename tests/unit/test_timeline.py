@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from collectors import records, timeline, wire
-from collectors.timeline import Bottleneck
+from collectors.timeline import QueuePlace
 from tests.unit.test_collectors import START_NS, plan, raw
 
 MS = 1_000_000
@@ -38,7 +38,7 @@ def made(folder: Path, raw_folder: Path, *, queue: bool = True, first_ms: int = 
             "queues", time_ns=at, node=here, interface=["r1-eth1", "r1-eth1", "r2-eth0"], backlog_packets=[3, 5, 9]
         )
         records.write(folder, "queues", rows)
-    timeline.write(folder, Bottleneck("r1", "r1-eth1"))
+    timeline.write(folder, QueuePlace("r1", "r1-eth1"))
     rows_made: list[dict[str, Any]] = pq.read_table(folder / "timeline.parquet").to_pylist()
     return rows_made
 
