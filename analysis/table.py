@@ -10,18 +10,17 @@ import argparse
 import csv
 import io
 import json
-import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis import terminal
 from analysis.errors import AnalysisError
 from analysis.metrics import REGISTRY
 from analysis.results import Run, load_experiment, parameters, show
 from analysis.statistics import is_number
+from analysis.terminal import GAP, Style, cut
 from base.text import clean, safe
 
 # The most telling first: what does not fit the terminal goes from the right.
@@ -35,27 +34,14 @@ COLUMNS = (
     ("rtt_mean_ms", "RTT ms"),
 )
 STANDING_COLOURS = {
-    "valid": "32",
-    "suspect": "33",
-    "invalid": "31",
-    "failed": "31",
-    "unreadable": "31",
-    "missing": "33",
+    "valid": "green",
+    "suspect": "yellow",
+    "invalid": "red",
+    "failed": "red",
+    "unreadable": "red",
+    "missing": "yellow",
 }
 UNKNOWN = "–"
-
-
-@dataclass(frozen=True)
-class Style:
-    """How wide and whether in colour."""
-
-    width: int
-    colour: bool
-
-    @classmethod
-    def of_terminal(cls) -> Style:
-        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        return cls(shutil.get_terminal_size((100, 24)).columns, colour)
 
 
 def render(runs: Sequence[Run], style: Style) -> str:
@@ -71,21 +57,14 @@ def render(runs: Sequence[Run], style: Style) -> str:
     fixed = len(names) + 2  # parameters, seed and verdict are what a line is about; metrics may give way
     keep = len(header)
     widths = [max(len(row[index]) for row in [header, *lines]) for index in range(len(header))]
-    while keep > fixed and sum(widths[:keep]) + 2 * (keep - 1) > style.width:
+    while keep > fixed and sum(widths[:keep]) + GAP * (keep - 1) > style.width:
         keep -= 1
-    while sum(widths[:keep]) + 2 * (keep - 1) > style.width and max(widths[: len(names)], default=0) > 6:
-        longest = max(range(len(names)), key=lambda index: widths[index])
-        widths[longest] -= 1
-    out = [_line(header, widths[:keep], fixed)]
-    for run, row in zip(runs, lines, strict=True):
-        text = _line(row, widths[:keep], fixed)
-        colour = STANDING_COLOURS.get(run.standing)
-        if style.colour and colour:
-            at = sum(widths[: fixed - 1]) + 2 * (fixed - 1)
-            text = (
-                f"{text[:at]}\033[{colour}m{text[at : at + widths[fixed - 1]]}\033[0m{text[at + widths[fixed - 1] :]}"
-            )
-        out.append(text)
+    whole = [index >= len(names) for index in range(keep)]
+    numeric = [index >= fixed for index in range(keep)]
+    shown = [row[:keep] for row in lines]
+    out = terminal.table(
+        header[:keep], shown, style, numeric=numeric, whole=whole, colours=STANDING_COLOURS
+    ).splitlines()
     left_out = [name for name, _ in COLUMNS][keep - fixed :]
     if left_out:
         out.append(cut(f"not shown for width: {', '.join(left_out)} (--format json has all)", style.width))
@@ -156,19 +135,6 @@ def _parameters(run: Run, names: Sequence[str]) -> list[str]:
     if not run.params and names:
         return [clean(run.run), *("" for _ in names[1:]), ""]
     return [*(clean(show(params.get(name))) for name in names), "" if run.seed is None else str(run.seed)]
-
-
-def _line(row: Sequence[str], widths: Sequence[int], fixed: int) -> str:
-    cells = []
-    for index, width in enumerate(widths):
-        text = cut(row[index], width)
-        cells.append(text.ljust(width) if index < fixed else text.rjust(width))
-    return "  ".join(cells).rstrip() if len(widths) <= fixed else "  ".join(cells)
-
-
-def cut(text: str, width: int) -> str:
-    text = clean(text)
-    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from analysis import terminal
 from store import files, folder, ingest, questions
 from store import migrate as migration
 from store.connect import connected, database_url
@@ -161,13 +162,11 @@ def _print(answer: questions.Answer, form: str) -> None:
     elif form == "csv":
         csv.writer(sys.stdout, lineterminator="\n").writerows([answer.columns, *answer.rows])
     else:
-        cells = [list(answer.columns), *([_cell(value) for value in row] for row in answer.rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for row in cells:
-            print("  ".join(f"{value:<{width}}" for value, width in zip(row, widths, strict=True)).rstrip())
+        rows = [[_cell(value) for value in row] for row in answer.rows]
+        print(terminal.table(answer.columns, rows, terminal.Style.of_terminal()), end="")
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
-    return "–" if value is None else "".join(char if char.isprintable() else "�" for char in str(value))
+    return "–" if value is None else str(value)

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from base.text import clean
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
 
 BAR_WIDTH = 24
 REDRAW_S = 0.2
@@ -26,12 +30,12 @@ class Progress:
         self._started = time.monotonic()
         self._drawn = 0.0
         self._lock = threading.Lock()
-        self._terminal: TextIO | None = None
+        self._bar: Bar | None = None
         if terminal:
             try:
-                self._terminal = open(terminal, "w")
+                self._bar = _bar(open(terminal, "w"))
             except OSError:
-                self._terminal = None
+                self._bar = None
 
     def expect(self, durations_s: list[float]) -> None:
         """So many runs more, each of so much virtual time."""
@@ -64,37 +68,55 @@ class Progress:
 
     def _line(self, text: str) -> None:
         self._clear()
-        print(text, file=self._lines, flush=True)
+        print(clean(text), file=self._lines, flush=True)
 
     def _clear(self) -> None:
-        if self._terminal is not None:
-            self._terminal.write("\r\x1b[K")
-            self._terminal.flush()
+        if self._bar is not None:
+            self._bar.stop()
 
     def _draw(self) -> None:
         self._drawn = time.monotonic()
-        if self._terminal is None:
+        if self._bar is None:
             return
-        virtual = self._virtual_done_s + sum(self._running.values())
-        share = min(1.0, virtual / self._total_virtual_s) if self._total_virtual_s else 1.0
-        elapsed = self._drawn - self._started
-        left = f", {elapsed * (1 - share) / share:.0f} s left" if share > 0.02 else ""
-        bar = "#" * round(share * BAR_WIDTH)
-        text = f"[{bar:<{BAR_WIDTH}}] {self._finished}/{self._total} runs, {virtual:.0f} of {self._total_virtual_s:.0f} virtual s, {virtual / max(elapsed, 0.1):.1f}x{left}"
-        width = _width(self._terminal)
-        self._terminal.write("\r\x1b[K" + text[: width - 1])
-        self._terminal.flush()
+        virtual_s = self._virtual_done_s + sum(self._running.values())
+        share = min(1.0, virtual_s / self._total_virtual_s) if self._total_virtual_s else 1.0
+        elapsed_s = self._drawn - self._started
+        left = f", {elapsed_s * (1 - share) / share:.0f} s left" if share > 0.02 else ""
+        self._bar.update(
+            self._bar.task_ids[0],
+            completed=share,
+            description=(
+                f"{self._finished}/{self._total} runs, {virtual_s:.0f} of {self._total_virtual_s:.0f} virtual s, "
+                f"{virtual_s / max(elapsed_s, 0.1):.1f}x{left}"
+            ),
+        )
+        self._bar.start()
+        self._bar.refresh()
 
     def close(self) -> None:
         with self._lock:
             self._clear()
-            if self._terminal is not None:
-                self._terminal.close()
-                self._terminal = None
+            if self._bar is not None:
+                self._bar.console.file.close()
+                self._bar = None
 
 
-def _width(terminal: TextIO) -> int:
-    try:
-        return os.get_terminal_size(terminal.fileno()).columns
-    except OSError:
-        return 80
+def _bar(terminal: TextIO) -> Bar:
+    """A bar on a terminal that is not this process's own standard output, drawn when it is told to, without a thread."""
+    # imported here: rich takes longer to load than most commands take
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+    from rich.table import Column
+
+    bar = Bar(
+        BarColumn(BAR_WIDTH),
+        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+        console=Console(file=terminal, force_terminal=True, legacy_windows=False),
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    bar.add_task("", total=1.0)
+    return bar

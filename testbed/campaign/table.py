@@ -10,11 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from analysis import terminal
 from base import quantities
+from base.text import clean
 from testbed.campaign.model import Campaign
 from testbed.campaign.outcome import of_folder
 
 Z_95 = 1.96
+ALL = terminal.Style(width=10_000, colour=False)
+"""Cells are never cut: the table is also kept in a file."""
 
 
 @dataclass(frozen=True)
@@ -91,19 +95,14 @@ def render(campaign: Campaign, rows: Sequence[Cell]) -> str:
     """One table per receiver: a line per size, and for each algorithm time, number of transfers and the published time."""
     parts = []
     for receiver, details in campaign.receivers.items():
-        head = [
-            f"{campaign.sender} – {receiver}{': ' + details.title if details.title else ''} (seconds, mean of n; gain over {campaign.algorithms[0]})"
-        ]
-        lines = [["size", *(f"{cca}" for cca in campaign.algorithms)]]
+        lines = []
         for size in campaign.sizes:
-            mine = [row for row in rows if row.receiver == receiver and row.size == size]
-            lines.append([size, *(_text(row) for row in mine)])
-        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-        head += [
-            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-        ]
-        parts.append("\n".join(head))
-    return "\n\n".join(parts) + "\n"
+            lines.append([size, *(_text(row) for row in rows if row.receiver == receiver and row.size == size)])
+        title = f"{campaign.sender} – {receiver}{': ' + details.title if details.title else ''}"
+        about = f"(seconds, mean of n; gain over {campaign.algorithms[0]})"
+        body = terminal.table(["size", *campaign.algorithms], lines, ALL)
+        parts.append(f"{clean(title)} {about}\n{body}")
+    return "\n".join(parts)
 
 
 def _text(row: Cell) -> str:

@@ -12,15 +12,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis import table
+from analysis import table, terminal
 from analysis.results import Run, show
-from analysis.table import Style, cut
-from base.text import clean, safe
+from analysis.terminal import Style
+from base.text import safe
 
 FORMATS = ("table", "json", "csv")
 COLOURS = {
-    "agrees": "32", "holds": "32", "disagrees": "31", "does not hold": "31", "not comparable": "33",
-    "error": "31", "warning": "33", "ok": "32", "off": "31", "not calibrated": "33",
+    "agrees": "green", "holds": "green", "disagrees": "red", "does not hold": "red", "not comparable": "yellow",
+    "error": "red", "warning": "yellow", "ok": "green", "off": "red", "not calibrated": "yellow",
 }  # fmt: skip
 """Of words that judge; the words stand there as well, so nothing depends on the colour."""
 
@@ -64,25 +64,9 @@ def render(rows: Sequence[Mapping[str, Any]], kind: str, style: Style | None = N
 
 def _table(rows: Sequence[Mapping[str, Any]], style: Style) -> str:
     header = list(rows[0])
-    lines = [[clean(_text(row[name])) for name in header] for row in rows]
+    lines = [[_text(row[name]) for name in header] for row in rows]
     numeric = [all(_is_number(row[name]) for row in rows) for name in header]
-    widths = [max(len(header[i]), *(len(line[i]) for line in lines)) for i in range(len(header))]
-    while sum(widths) + 2 * (len(widths) - 1) > style.width and max(widths) > 8:
-        widths[max(range(len(widths)), key=lambda i: widths[i])] -= 1
-    text = []
-    for line in [header, *lines]:
-        cells = [cut(cell, width) for cell, width in zip(line, widths, strict=True)]
-        padded = [
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(cells, widths, numeric, strict=True)
-        ]
-        if style.colour and line is not header:
-            padded = [
-                f"\033[{COLOURS[cell]}m{full}\033[0m" if cell in COLOURS else full
-                for cell, full in zip(line, padded, strict=True)
-            ]
-        text.append("  ".join(padded).rstrip())
-    return "\n".join(text) + "\n"
+    return terminal.table(header, lines, style, numeric=numeric, whole=numeric, colours=COLOURS)
 
 
 def _is_number(value: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from analysis.table import Style
+from analysis.terminal import Style
 from testbed import cli
 from testbed.commands.output import render
 from tests import lab

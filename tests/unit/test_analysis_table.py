@@ -12,7 +12,8 @@ import pytest
 
 from analysis.errors import ResultsError
 from analysis.results import Reason, Run, earlier_attempts, load_experiment, parse_run, quantity, show
-from analysis.table import Style, as_csv, as_json, number, render
+from analysis.table import as_csv, as_json, number, render
+from analysis.terminal import Style
 from benchmarks.make_results import Case, make_results
 
 PLAIN = Style(width=120, colour=False)
