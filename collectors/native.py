@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiled part of the packet collector: built from collectors/pcap on first need, kept in the cache by its sources.
 
-    python -m collectors.native [--ask]        # builds it where it is missing; --ask only says whether it is
+    python -m collectors.native              # builds it where it is missing
+    python -m collectors.native --ask        # only says whether it is: present or missing
+    python -m collectors.native --compiler   # names the cargo that would build it
 
 `<cache>/native/<key>/` holds the extension module and appears by rename when complete; cargo's own folder beside it
 keeps compiled crates, so that a changed source costs seconds.
@@ -152,15 +154,15 @@ def _module_in(archive: zipfile.ZipFile) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Build where missing; 2 and the reason where that is not possible. With --ask only say whether it is there."""
+    """Build where missing; 2 and the reason where that is not possible. The options only answer a question."""
     if arguments == ["--ask"]:
         print("present" if (cache_dir() / "native" / key() / MODULE).exists() else "missing")
         return 0
-    if arguments:
-        print("python -m collectors.native [--ask]", file=sys.stderr)
+    if arguments not in ([], ["--compiler"]):
+        print("python -m collectors.native [--ask | --compiler]", file=sys.stderr)
         return 2
     try:
-        print(folder())
+        print(find_cargo() if arguments else folder())
     except NativeError as error:
         print(error, file=sys.stderr)
         return 2

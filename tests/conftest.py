@@ -17,7 +17,7 @@ from hosts.virtual.launch import GuestKernel
 from hosts.vm.builds import Builds
 from hosts.vm.builds import find as find_builds
 from store import debian_server
-from tests import durations, lab, reaper
+from tests import durations, lab, needs, reaper
 from tests.sshhosts import SshHosts
 
 # each of pytest-xdist's workers keeps to a CPU of its own, so guests of several workers do not meet on one
@@ -79,11 +79,13 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
         made.close()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that boots guests takes as long as the machine is slow; only one that hangs is to be ended."""
+    """Mark each test with what it needs, before pytest selects by marker."""
     for item in items:
-        if "kernel" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(900))
+        needs.mark(item)
+    if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) - 1:
+        items[:] = needs.longest_first(items, workers + 1)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from base.paths import ROOT
+from collectors import native
 from playbooks.callback_plugins import warpbed as callback
 from tests import recap
 from tests.plays import BIN
@@ -20,10 +21,11 @@ PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
 
 
 def play(name: str, *arguments: str, default_output: bool = False, **more: str) -> subprocess.CompletedProcess[str]:
+    """As `./warpbed` plays it: with the user's own PATH, whose programs decide what is to be installed."""
     environment = {
         **os.environ,
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-        "PATH": f"{BIN}:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PATH": f"{BIN}:{os.environ['PATH']}",
         "LC_ALL": "C.UTF-8",
         **(recap.WORDS if default_output else {}),
         **more,
@@ -38,32 +40,26 @@ def play(name: str, *arguments: str, default_output: bool = False, **more: str) 
     )
 
 
+def fake(folder: Path, name: str, script: str) -> Path:
+    """A program that stands for another one; returns its folder."""
+    folder.mkdir(exist_ok=True)
+    program = folder / name
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return folder
+
+
 def dpkg_without(folder: Path, *missing: str) -> str:
     """A PATH on which dpkg knows nothing of some packages."""
-    query = folder / "dpkg-query"
     names = "|".join(re.escape(name) for name in missing)
-    query.write_text(f"#!/bin/sh\n/usr/bin/dpkg-query \"$@\" | grep -vE ' ({names})$'\nexit 0\n")
-    query.chmod(0o755)
-    return f"{folder}:{BIN}:/usr/sbin:/usr/bin:/sbin:/bin"
+    fake(folder, "dpkg-query", f"/usr/bin/dpkg-query \"$@\" | grep -vE ' ({names})$'\nexit 0")
+    return f"{folder}:{BIN}:{os.environ['PATH']}"
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda path: path.stem)
 def test_every_playbook_is_well_formed(playbook: Path) -> None:
     done = play(playbook.name, "--syntax-check", default_output=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_ansible_lint_finds_nothing_in_its_production_profile(tmp_path: Path) -> None:
-    environment = {**os.environ, "PATH": f"{BIN}:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "ANSIBLE_HOME": str(tmp_path)}
-    done = subprocess.run(
-        ["ansible-lint", "-q"], check=False, capture_output=True, text=True, cwd=ROOT, env=environment
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_yamllint_finds_nothing() -> None:
-    done = subprocess.run([BIN / "yamllint", "--strict", "."], check=False, capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stdout
 
 
 def test_bootstrap_changes_nothing_where_all_is_there() -> None:
@@ -80,13 +76,46 @@ def test_bootstrap_is_silent_where_all_is_there() -> None:
 
 
 def test_bootstrap_tells_a_user_what_to_install(tmp_path: Path) -> None:
-    path = dpkg_without(tmp_path, "mininet", "iperf3")
-    identity = tmp_path / "id"
-    identity.write_text("#!/bin/sh\necho 1000\n")
-    identity.chmod(0o755)
+    path = dpkg_without(fake(tmp_path / "programs", "id", "echo 1000"), "mininet", "iperf3")
     done = play("bootstrap.yml", "--extra-vars", '{"bootstrap_run_packages": ["dpkg", "mininet", "iperf3"]}', PATH=path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith("As root: apt-get install --no-install-recommends iperf3 mininet")
+
+
+def bootstrap_without_root(programs: Path, cache: Path, *places: Path) -> subprocess.CompletedProcess[str]:
+    """The play of a user who may install nothing, with no cargo on PATH but those of some places; a cache of its own."""
+    fake(programs, "id", "echo 1000")
+    # all that the play starts, without this machine's cargo
+    for name in ("dpkg-query", "sh"):
+        (programs / name).unlink(missing_ok=True)
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+    return play(
+        "bootstrap.yml", "--extra-vars", '{"bootstrap_run_packages": ["dpkg"]}', default_output=True,
+        PATH=os.pathsep.join(map(str, [*places, programs, BIN])), WARPBED_CACHE=str(cache),
+    )  # fmt: skip
+
+
+def compiler(folder: Path, version: str) -> Path:
+    fake(folder, "rustc", f"echo 'rustc {version} (0123456 2025-01-01)'")
+    return fake(folder, "cargo", f"echo 'cargo {version} (0123456 2025-01-01)'")
+
+
+def test_bootstrap_wants_a_cargo_only_to_build_the_collector(tmp_path: Path) -> None:
+    """What the first command has built with a cargo that a later PATH lacks needs no cargo; nothing is installed."""
+    programs, cache = tmp_path / "programs", tmp_path / "cache"
+    wanted = bootstrap_without_root(programs, cache)
+    assert wanted.returncode == 2
+    assert re.search(r"apt-get install --no-install-recommends cargo(-web)?\b", wanted.stdout), wanted.stdout
+    built = cache / "native" / native.key() / native.MODULE
+    built.parent.mkdir(parents=True)
+    built.touch()
+    recap.assert_changes_nothing(bootstrap_without_root(programs, cache).stdout)
+
+
+def test_bootstrap_takes_the_cargo_that_the_collector_is_built_with(tmp_path: Path) -> None:
+    """Not the first on PATH, but the first that is new enough, as collectors.native does."""
+    old, new = compiler(tmp_path / "old", "1.63.0"), compiler(tmp_path / "new", "1.85.0")
+    recap.assert_changes_nothing(bootstrap_without_root(tmp_path / "programs", tmp_path / "cache", old, new).stdout)
 
 
 @pytest.mark.root
