@@ -63,8 +63,7 @@ COMMAND_LINE = "console=ttyS0 loglevel=4 no_timer_check mitigations=off"
 """Without mitigations, which an emulated CPU pays for at each indirect call, and which protect it from nobody."""
 DEFAULTS = (
     # a console: looking for fonts costs an emulated CPU seconds at each update-grub
-    'GRUB_TIMEOUT=0\nGRUB_TERMINAL=console\nGRUB_CMDLINE_LINUX_DEFAULT=""\n'
-    f'GRUB_CMDLINE_LINUX="{COMMAND_LINE}"\n'
+    f'GRUB_TIMEOUT=0\nGRUB_TERMINAL=console\nGRUB_CMDLINE_LINUX_DEFAULT=""\nGRUB_CMDLINE_LINUX="{COMMAND_LINE}"\n'
 )
 FIRST_MENU = f"""\
 linux /vmlinuz root=/dev/vda ro {COMMAND_LINE}
