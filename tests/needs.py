@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from base.paths import ROOT
+from testbed.commands.test import NEEDS
 
 OF_FIXTURES: dict[str, tuple[str, ...]] = {
     "kernel": ("guest",),
@@ -19,7 +20,9 @@ OF_FIXTURES: dict[str, tuple[str, ...]] = {
     "timescale": ("database", "root"),
     "docker": ("docker", "root"),
     "hosts": ("root",),
+    "nearby": ("root",),
     "pair": ("root",),
+    "tree": ("style",),
 }
 OF_FOLDERS: dict[str, tuple[str, ...]] = {
     "browser": ("browser",),
@@ -27,8 +30,6 @@ OF_FOLDERS: dict[str, tuple[str, ...]] = {
     "playbooks": ("playbook",),
     "style": ("style",),
 }
-ALL = ("guest", "machine", "database", "docker", "browser", "network", "root", "playbook", "style", "slow")
-"""Markers that say that a test is not one of the quick ones."""
 
 
 def folder_of(item: pytest.Item) -> str:
@@ -45,7 +46,7 @@ def mark(item: pytest.Item) -> None:
             item.add_marker(name)
     for name in OF_FOLDERS.get(folder, ()):
         item.add_marker(name)
-    needed = [name for name in ALL if item.get_closest_marker(name)]
+    needed = [name for name in NEEDS if item.get_closest_marker(name)]
     if folder == "unit" and needed:
         raise pytest.UsageError(f"{item.nodeid} needs {', '.join(needed)}: it does not belong in tests/unit")
     if "guest" in needed and item.get_closest_marker("timeout") is None:

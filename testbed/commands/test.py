@@ -1,18 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./warpbed test`: run the tests."""
+"""`./warpbed test`: run the tests, after what the chosen ones need was installed and built."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from base.paths import ROOT
 from kernels import series as kernel_series
 from testbed import ansible
 
 NAME = "test"
-HELP = "run the tests"
+HELP = "run the tests; --quick: those that need no kernel, root, Docker or QEMU"
+QUICK = "--quick"
+NEEDS = ("guest", "machine", "database", "docker", "browser", "network", "root", "playbook", "style", "slow")
+"""Markers that say that a test is not one of the quick ones; tests/needs.py sets them."""
+SMALLEST = frozenset({"packages", "collector"})
+ALL = SMALLEST | {"programs", "kernel", "database", "machines", "disk"}
+# folder below tests/ → parts of playbooks/test_environment.yml that its tests need
+PARTS = {
+    "unit": SMALLEST,
+    "browser": SMALLEST | {"programs"},
+    "guest": SMALLEST | {"programs", "kernel"},
+    "style": SMALLEST | {"programs", "kernel"},
+    "store": SMALLEST | {"programs", "kernel", "database"},
+}
+AT_ONCE = (("kernel",), ("machines",), ("collector", "database", "disk"))
+"""Parts that are built beside one another, once the packages are there."""
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -24,11 +41,48 @@ def main(options: argparse.Namespace) -> int:
 
 
 def run_pytest(arguments: list[str]) -> int:
-    """Install what tests need, build the kernel, then run pytest."""
-    code = ansible.play("test_environment.yml", {"kernel_build_series": kernel_series.DEFAULT}, failed_early=1)
+    """Install and build what the tests need, then run pytest."""
+    chosen = [argument for argument in arguments if argument != QUICK]
+    is_quick = len(chosen) < len(arguments)
+    code = _set_up(parts_of(chosen, is_quick))
     if code:
         return code
-    workers = [] if arguments else ["--numprocesses", str(len(os.sched_getaffinity(0))), "--dist", "worksteal"]
-    command = [sys.executable, "-P", "-m", "pytest", *workers, *arguments]
+    options = ["-m", f"not ({' or '.join(NEEDS)})"] if is_quick else []
+    if is_quick or not arguments:
+        options += ["--numprocesses", str(len(os.sched_getaffinity(0))), "--dist", "worksteal"]
+    command = [sys.executable, "-P", "-m", "pytest", *options, *chosen]
     os.chdir(ROOT)
     return os.execv(command[0], command)
+
+
+def parts_of(arguments: Sequence[str], is_quick: bool = False) -> frozenset[str]:
+    """What is to be set up for pytest's arguments: everything, unless they name files or folders that need less.
+
+    An option's value that happens to be a path is taken for one that the tests lie in, which at worst sets up more.
+    """
+    if is_quick:
+        return SMALLEST
+    named = [argument.partition("::")[0] for argument in arguments if not argument.startswith("-")]
+    paths = [(ROOT / name).resolve() for name in named if (ROOT / name).exists()]
+    parts: frozenset[str] = frozenset() if paths else ALL
+    for path in paths:
+        inside = path.relative_to(ROOT / "tests").parts if path.is_relative_to(ROOT / "tests") else ()
+        parts |= PARTS.get(inside[0], ALL) if inside else ALL
+    return parts
+
+
+def _set_up(parts: frozenset[str]) -> int:
+    first = parts & {"packages", "programs"}
+    together = [parts.intersection(group) for group in AT_ONCE if parts.intersection(group)]
+    if len(together) == 1:
+        return _play(first | together[0])
+    code = _play(first)
+    if code:
+        return code
+    with ThreadPoolExecutor(len(together)) as plays:
+        return max(plays.map(_play, together))
+
+
+def _play(parts: frozenset[str]) -> int:
+    variables = {"kernel_build_series": kernel_series.DEFAULT, "test_parts": sorted(parts)}
+    return ansible.play("test_environment.yml", variables, failed_early=1)

@@ -33,6 +33,7 @@ def test_every_module_takes_part(kernel: GuestKernel) -> None:
     assert set(cycles.all_modules()) == {f.stem.removeprefix("tcp_") for f in sources.glob("tcp_*.c")}
 
 
+@pytest.mark.guest
 @pytest.mark.parametrize("count", ["0", "x", "-5"])
 def test_a_count_that_is_none_is_refused(count: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:

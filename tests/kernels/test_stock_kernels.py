@@ -54,6 +54,7 @@ def test_what_fails_inside_gives_its_words(tmp_path: Path) -> None:
         stock.inside(tmp_path, "true")
 
 
+@pytest.mark.guest
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("series", ["6.1", "6.12"])
 def test_every_module_loads_and_runs_on_the_virtual_host_of_older_series(series: str, tmp_path: Path) -> None:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packet collector's crate: its own tests, clippy and rustfmt."""
+"""The packet collector's crate: its own tests, clippy and rustfmt; and what is said when it does not compile."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from collectors import native
+from collectors.errors import NativeError
 
 
 def cargo(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -48,3 +51,17 @@ def test_rustfmt_finds_nothing() -> None:
     needs("fmt")
     done = cargo("fmt", "--check")
     assert done.returncode == 0, done.stdout
+
+
+def test_a_failed_build_says_why_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crate = tmp_path / "pcap"
+    shutil.copytree(native.CRATE, crate, ignore=shutil.ignore_patterns("target", "fuzz"))
+    (crate / "Cargo.lock").write_text("not a lock file")
+    before = native.key()
+    monkeypatch.setattr(native, "CRATE", crate)
+    monkeypatch.setenv("WARPBED_CACHE", str(tmp_path / "cache"))
+    assert native.key() != before
+    with pytest.raises(NativeError, match=r"could not be built(?s:.*)Cargo\.lock"):
+        native.folder()
+    left = [path for path in (tmp_path / "cache/native").iterdir() if path.name not in (".locks", "target")]
+    assert left == []

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -39,20 +38,6 @@ def test_without_a_new_enough_cargo_the_package_is_named(tmp_path: Path, monkeyp
     monkeypatch.setenv("PATH", str(script(tmp_path, "cargo", "echo no toolchain >&2; exit 1")))
     with pytest.raises(NativeError, match="not usable"):
         native.find_cargo()
-
-
-def test_a_failed_build_says_why_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    crate = tmp_path / "pcap"
-    shutil.copytree(native.CRATE, crate, ignore=shutil.ignore_patterns("target", "fuzz"))
-    (crate / "Cargo.lock").write_text("not a lock file")
-    before = native.key()
-    monkeypatch.setattr(native, "CRATE", crate)
-    monkeypatch.setenv("WARPBED_CACHE", str(tmp_path / "cache"))
-    assert native.key() != before
-    with pytest.raises(NativeError, match=r"could not be built(?s:.*)Cargo\.lock"):
-        native.folder()
-    left = [path for path in (tmp_path / "cache/native").iterdir() if path.name not in (".locks", "target")]
-    assert left == []
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

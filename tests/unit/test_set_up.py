@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed test` sets up what the chosen tests need, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from base.paths import ROOT
+from testbed.commands.test import ALL, AT_ONCE, NEEDS, PARTS, SMALLEST, parts_of
+from tests import needs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        ([], ALL),
+        (["-m", "real_host"], ALL),
+        (["-k", "hosts"], ALL),
+        (["tests"], ALL),
+        (["tests/unit"], SMALLEST),
+        (["-x", "tests/unit/test_set_up.py::test_the_lists_agree"], SMALLEST),
+        (["tests/hosts/test_lab_host.py"], ALL),
+        (["tests/conftest.py"], ALL),
+        (["tests/unit", "tests/guest/test_killing.py"], PARTS["guest"]),
+        (["tests/store", "-k", "column"], PARTS["store"]),
+        (["tests/unit/../hosts"], ALL),
+    ],
+)
+def test_what_is_set_up_for_a_choice(arguments: list[str], parts: frozenset[str]) -> None:
+    assert parts_of(arguments) == parts
+
+
+@pytest.mark.parametrize("arguments", [[], ["tests/hosts"], ["-k", "x"]])
+def test_quick_tests_need_packages_and_the_collector_only(arguments: list[str]) -> None:
+    assert parts_of(arguments, is_quick=True) == SMALLEST
+
+
+def test_the_lists_agree() -> None:
+    """Each folder named is there, each part is built by one play, and the markers are those that tests are given."""
+    assert [name for name in [*PARTS, *needs.OF_FOLDERS] if not (ROOT / "tests" / name).is_dir()] == []
+    assert sorted([*sum(AT_ONCE, ()), "packages", "programs"]) == sorted(ALL)
+    given = {name for names in [*needs.OF_FIXTURES.values(), *needs.OF_FOLDERS.values()] for name in names}
+    assert given <= set(NEEDS)
+    play = (ROOT / "playbooks/test_environment.yml").read_text()
+    assert [part for part in ALL if f"'{part}' in test_parts" not in play] == []
