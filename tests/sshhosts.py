@@ -12,13 +12,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests import reaper
+from tests.waiting import wait_until
 
 TOOLS = ("ip", "sshd", "ssh", "ssh-keygen", "tcpdump")
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -142,15 +142,14 @@ class SshHosts:
                 ["ip", "netns", "exec", self.netns(name), "unshare", "-m", "--propagation", "private", "sh", "-c", script],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                socket.create_connection((self.control(name), 22), 1).close()
-            except OSError:
-                assert time.monotonic() < deadline, (folder / "sshd.log").read_text()
-                time.sleep(0.05)
-            else:
-                return
+        wait_until(lambda: self._answers(name), 20, say=(folder / "sshd.log").read_text)
+
+    def _answers(self, name: str) -> bool:
+        try:
+            socket.create_connection((self.control(name), 22), 1).close()
+        except OSError:
+            return False
+        return True
 
     def kill(self, name: str) -> None:
         """What a power cut does: every process of the host is gone at once."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 from testbed.campaign.journal import Journal
 from tests import lab, plays
 from tests.sshhosts import SshHosts
+from tests.waiting import wait_until
 
 CAMPAIGN = """\
 warpbed: 1
@@ -76,10 +76,7 @@ def events(folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
 
 
 def await_event(folder: Path, kind: str, count: int = 1) -> None:
-    deadline = time.monotonic() + 90
-    while len(events(folder, kind)) < count:
-        assert time.monotonic() < deadline, f"no {kind}: {events(folder)[-5:]}"
-        time.sleep(0.05)
+    wait_until(lambda: len(events(folder, kind)) >= count, 90, say=lambda: f"no {kind}: {events(folder)[-5:]}")
 
 
 def assert_nothing_left(hosts: SshHosts, folder: Path) -> None:

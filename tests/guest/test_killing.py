@@ -3,22 +3,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from hosts.virtual.launch import GuestKernel
 from tests import lab
+from tests.waiting import wait_until
 
-FOUR = lab.SMALL.replace("duration: 5s", "duration: 3s") + "repeats: 4\n"
-MOMENTS_S = [random.Random(20081).uniform(0.2, 4.0) for _ in range(4)]
+FOUR = lab.SMALL.replace("duration: 5s", "duration: 2s") + "repeats: 4\n"
+KILLS, BATCHES = 20, 2
+_draw = random.Random(20081)
+MOMENTS = [(i + _draw.random()) / KILLS for i in range(KILLS)]
+"""One in each twentieth of the time that all four runs take."""
 GONE_WITHIN_S = 20
 
 
@@ -53,41 +59,61 @@ def mounts_of(folder: Path) -> list[str]:
 
 
 def assert_clean(tmp_path: Path) -> None:
-    deadline = time.monotonic() + GONE_WITHIN_S
-    while time.monotonic() < deadline:
-        if not processes_of(tmp_path / "results") and not (tmp_path / "results/.aside").exists():
-            break
-        time.sleep(0.1)
-    assert processes_of(tmp_path / "results") == []
+    results = tmp_path / "results"
+    wait_until(lambda: not processes_of(results), GONE_WITHIN_S, say=lambda: processes_of(results), every_s=0.1)
+    wait_until(lambda: not (results / ".aside").exists(), GONE_WITHIN_S)
     assert mounts_of(tmp_path) == []
-    assert not (tmp_path / "results/.aside").exists()
-    for folder in (tmp_path / "results").glob("small/*"):
+    for folder in results.glob("small/*"):
         assert (folder / "run.json").is_file(), f"{folder} is half a run"
 
 
+@dataclass(frozen=True)
+class Whole:
+    """An execution that nobody has killed."""
+
+    digests: list[dict[str, str]]
+    took_s: float
+
+
 @pytest.fixture(scope="module")
-def whole(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
-    return [lab.digests(run["path"]) for run in lab.runs(lab.execute(tmp_path_factory.mktemp("whole"), FOUR))]
+def whole(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    started = time.monotonic()
+    folder = lab.execute(tmp_path_factory.mktemp("whole"), FOUR, "--jobs=2")
+    return Whole([lab.digests(run["path"]) for run in lab.runs(folder)], time.monotonic() - started)
 
 
-@pytest.mark.parametrize("moment_s", MOMENTS_S)
-def test_kill_9_leaves_nothing_and_running_again_completes(
-    whole: list[dict[str, str]], tmp_path: Path, moment_s: float
-) -> None:
+def was_killed(tmp_path: Path, moment_s: float) -> bool:
+    """Whether the command still ran at that moment."""
     process = start(tmp_path)
-    time.sleep(moment_s)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(moment_s)
+        return False
     process.kill()
     process.wait()
-    assert_clean(tmp_path)
+    return True
+
+
+def test_the_moments_differ() -> None:
+    assert len(set(MOMENTS)) == KILLS and sorted(MOMENTS) == MOMENTS
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_kill_9_leaves_nothing_and_running_again_completes(whole: Whole, tmp_path: Path, batch: int) -> None:
+    """Ten kills, each of the command that goes on where the one before was killed."""
+    for moment in MOMENTS[batch::BATCHES]:
+        moment_s = moment * whole.took_s
+        while not was_killed(tmp_path, moment_s):
+            # all runs are there already: they are made once more, and earlier if need be
+            shutil.rmtree(tmp_path / "results")
+            moment_s *= 0.9
+        assert_clean(tmp_path)
     folder = lab.execute(tmp_path, FOUR)
-    assert [lab.digests(run["path"]) for run in lab.runs(folder)] == whole
+    assert [lab.digests(run["path"]) for run in lab.runs(folder)] == whole.digests
 
 
 def test_ctrl_c_ends_at_once_and_keeps_what_is_complete(kernel: GuestKernel, tmp_path: Path) -> None:
     process = start(tmp_path)
-    while not (tmp_path / "results/.aside").exists():
-        time.sleep(0.05)
-        assert process.poll() is None
+    wait_until((tmp_path / "results/.aside").exists, while_running=process)
     os.kill(process.pid, signal.SIGINT)
     assert process.wait(30) == 1
     assert_clean(tmp_path)
@@ -126,10 +152,3 @@ def test_kill_9_of_the_command_leaves_no_temporary_files_of_ansible(tmp_path: Pa
     process.kill()
     process.wait()
     wait_until(lambda: not any(temporary.iterdir()))
-
-
-def wait_until(happened: Callable[[], bool], limit_s: float = 60.0) -> None:
-    end = time.monotonic() + limit_s
-    while not happened():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from agent.filetransfer import TransferError, receive, send
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.real_host
 OWN, PEER, STRANGER = "127.0.0.2", "127.0.0.3", "127.0.0.4"
@@ -48,10 +49,8 @@ def service() -> Iterator[Service]:
     with socket.create_server((OWN, 0)) as probe:
         port = probe.getsockname()[1]
     made = Service(port)
-    deadline = time.monotonic() + 10
-    while f"{socket.inet_aton(OWN)[::-1].hex().upper()}:{port:04X}" not in Path("/proc/net/tcp").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    listening = f"{socket.inet_aton(OWN)[::-1].hex().upper()}:{port:04X}"
+    wait_until(lambda: listening in Path("/proc/net/tcp").read_text(), 10, every_s=0.01)
     yield made
     if not made.outcome:
         with contextlib.suppress(OSError, TransferError):

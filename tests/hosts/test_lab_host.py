@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import pytest
 from tests import lab, plays, recap
 from tests.plays import BIN, end
 from tests.sshhosts import SshHosts, needs_ssh_hosts, run
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(300)]
 
@@ -158,16 +158,16 @@ def test_check_changes_nothing_a_run_gives_a_result_and_teardown_puts_all_back(h
 def test_after_kill_9_in_the_middle_teardown_puts_all_back(hosts: SshHosts, tmp_path: Path) -> None:
     before = condition(hosts)
     process = play(hosts, tmp_path, "run_experiment")
-    deadline = time.monotonic() + 120
-    while not any("agent.host" in line for name in hosts.names for line in hosts.processes(name)):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_until(
+        lambda: any("agent.host" in line for name in hosts.names for line in hosts.processes(name)),
+        120, while_running=process, every_s=0.2,
+    )  # fmt: skip
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    for name in hosts.names:
-        while any("agent" in line for line in hosts.processes(name)):
-            assert time.monotonic() < deadline, hosts.processes(name)
-            time.sleep(0.2)
+    wait_until(
+        lambda: not any("agent" in line for name in hosts.names for line in hosts.processes(name)),
+        120, every_s=0.2, say=lambda: [hosts.processes(name) for name in hosts.names],
+    )  # fmt: skip
     if any("lan0" not in condition(hosts)[name] for name in hosts.names):
         # interfaces that are not cards end with the namespace that a killed run leaves; cards come back to the machine
         plug(hosts)
@@ -184,10 +184,7 @@ def test_a_machine_that_vanishes_in_the_middle_is_named_and_the_same_call_goes_o
     hosts: SshHosts, tmp_path: Path
 ) -> None:
     process = play(hosts, tmp_path, "run_experiment")
-    deadline = time.monotonic() + 120
-    while not any("agent.host" in line for line in hosts.processes("d")):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: any("agent.host" in line for line in hosts.processes("d")), 120, while_running=process)
     hosts.kill("d")
     words = end(process, code=2)
     assert re.search(r"\bd1\b", words)

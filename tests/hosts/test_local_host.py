@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from hosts.local import probe, undo
 from hosts.local.host import ALLOWED, TRACING, LocalHost
 from testbed.experiments import prepare
 from tests import lab
+from tests.waiting import wait_until
 
 # No delay and no loss: veth, tbf and pfifo are enough, which nearly every kernel has.
 
@@ -100,20 +100,13 @@ def test_kill_9_leaves_nothing(nearby: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(
         lab.command("execute", "--host", "local", nearby, "--results", results), cwd=lab.ROOT, stdout=subprocess.PIPE
     )
-    while not list(results.glob(".aside/*/raw/*.pcap")):
-        time.sleep(0.05)
-        assert process.poll() is None
+    wait_until(lambda: list(results.glob(".aside/*/raw/*.pcap")), while_running=process)
     assert leftovers() != before  # or else this test would see nothing
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and (
-        leftovers() != before or lab.processes_with(str(results)) or (results / ".aside").exists()
-    ):
-        time.sleep(0.1)
-    assert leftovers() == before
-    assert lab.processes_with(str(results)) == []
-    assert not (results / ".aside").exists()
+    wait_until(lambda: leftovers() == before, 30, say=leftovers)
+    wait_until(lambda: not lab.processes_with(str(results)), 30, say=lambda: lab.processes_with(str(results)))
+    wait_until(lambda: not (results / ".aside").exists(), 30)
 
 
 def test_steps_are_taken_back_last_one_first_and_a_failing_one_keeps_none(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import dataclasses
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from hosts.vm import qemu
 from hosts.vm.builds import Builds
 from hosts.vm.machine import BootError, Spec, started
 from tests import lab
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.real_host, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -153,10 +153,10 @@ def start(tmp_path: Path, host: str, text: str) -> subprocess.Popen[bytes]:
         lab.command("execute", lab.write(tmp_path, text), "--host", host, "--results", results), cwd=lab.ROOT,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=die_with_parent,
     )  # fmt: skip
-    deadline = time.monotonic() + 600
-    while not any(b"running" in log.read_bytes() for log in results.glob(".aside/*/raw/*.log")):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(
+        lambda: any(b"running" in log.read_bytes() for log in results.glob(".aside/*/raw/*.log")),
+        600, while_running=process, every_s=0.1,
+    )  # fmt: skip
     return process
 
 
@@ -186,7 +186,4 @@ def test_a_machine_that_vanishes_is_named_and_a_killed_controller_leaves_none(bu
     (machine,) = qemus(process.pid)
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{machine}").exists() or (tmp_path / "results/.aside").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: not Path(f"/proc/{machine}").exists() and not (tmp_path / "results/.aside").exists(), 30)

@@ -15,6 +15,7 @@ from testbed.campaign.journal import Journal
 from tests import lab, recap
 from tests.plays import end
 from tests.sshhosts import SshHosts, needs_ssh_hosts
+from tests.waiting import wait_until
 from tests.wan_lab import (
     CAMPAIGN,
     TRANSFERS,
@@ -205,8 +206,6 @@ def test_nothing_conducts_a_campaign_whose_command_was_killed(hosts: SshHosts, t
     await_event(tmp_path, "done")
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 60
-    while left := lab.processes_with(str(tmp_path / "results")):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)
+    left = str(tmp_path / "results")
+    wait_until(lambda: not lab.processes_with(left), say=lambda: lab.processes_with(left))
     assert not Journal(tmp_path / "results/short").is_held()

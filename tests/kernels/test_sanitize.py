@@ -8,8 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,6 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from kernels.reference import harness
 from hosts.virtual.kernel import load
+from tests.waiting import wait_until
 harness.MEMORY = sys.argv[2]
 harness.run(load(Path(sys.argv[1])), harness.Scenario((harness.Flow("reno", phases=((9000, None),)),), seconds=9000))
 """
@@ -112,20 +111,20 @@ def test_a_killed_test_leaves_no_guest_and_its_folder_goes_with_the_next(kernel:
     build = kernel.linux.parent
     maker = subprocess.Popen([sys.executable, "-P", "-c", LONG, str(build), str(shm)], cwd=lab.ROOT)
     folder = _first(shm)
-    guests = _until(lambda: _using(folder))
+    guests = wait_until(lambda: _using(folder))
     harness.reap(shm)
     assert folder.exists()  # in use
     maker.send_signal(signal.SIGKILL)
     maker.wait()
     assert guests
-    _until(lambda: not _using(folder))
+    wait_until(lambda: not _using(folder))
     os.utime(folder, (0, 0))
     harness.reap(shm)
     assert list(shm.iterdir()) == []
 
 
 def _first(parent: Path) -> Path:
-    _until(lambda: list(parent.glob("*/guest/pid")))
+    wait_until(lambda: list(parent.glob("*/guest/pid")))
     return next(parent.iterdir())
 
 
@@ -141,12 +140,3 @@ def _using(folder: Path) -> list[str]:
             if f"wb_out={folder}".encode() in line:
                 found.append(entry.name)
     return found
-
-
-def _until(condition: Callable[[], T], longest_s: float = 60) -> T:
-    end = time.monotonic() + longest_s
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.1)
-    raise AssertionError("this did not come about")

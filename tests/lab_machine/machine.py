@@ -9,7 +9,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from base.paths import ROOT
 from hosts.remote import Remote, RemoteError
 from hosts.virtual.cage import die_with_parent
 from tests.lab_machine import disk
+from tests.waiting import wait_until
 
 MEMORY_MIB = 1024
 UP_S = 400.0
@@ -69,6 +69,14 @@ def where() -> Path:
     return Path(told["path"])
 
 
+def _answers(remote: Remote) -> bool:
+    try:
+        remote.run("true")
+    except RemoteError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[LabMachine]:
     """A machine that has booted from its disk."""
@@ -87,14 +95,10 @@ def running(folder: Path) -> Iterator[LabMachine]:
     process = subprocess.Popen(line, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent, cwd="/")
     remote = Remote("127.0.0.1", port, "root", place / "id_ed25519", place / "known_hosts", disk.ALIAS)
     try:
-        until = time.monotonic() + UP_S
-        while True:
-            assert process.poll() is None and time.monotonic() < until, console.read_text(errors="replace")[-2000:]
-            if console.exists() and BOOTED in console.read_text(errors="replace"):
-                with contextlib.suppress(RemoteError):
-                    remote.run("true")
-                    break
-            time.sleep(1)
+        wait_until(
+            lambda: console.exists() and BOOTED in console.read_text(errors="replace") and _answers(remote), UP_S,
+            while_running=process, say=lambda: console.read_text(errors="replace")[-2000:], every_s=1,
+        )  # fmt: skip
         yield LabMachine(remote, place, console, process)
     finally:
         process.kill()

@@ -11,7 +11,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from benchmarks import store_lab
 from benchmarks.make_results import Case
 from tests import lab, plays, recap
 from tests.sshhosts import SshHosts, needs_ssh_hosts
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 START_TIMEOUT_S = 60
@@ -56,12 +56,15 @@ def daemon(folder: Path, *within: str) -> Iterator[str]:
             stdout=log, stderr=log,
         )  # fmt: skip
     try:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while subprocess.run(["docker", "--host", address, "version"], capture_output=True, check=False).returncode:
-            if process.poll() is not None or time.monotonic() > deadline:
-                words = (folder / "log").read_text(errors="replace").splitlines()[-3:]
-                pytest.skip("this machine cannot run a Docker daemon: " + " ".join(words))
-            time.sleep(0.2)
+        ask = ["docker", "--host", address, "version"]
+        try:
+            wait_until(
+                lambda: subprocess.run(ask, capture_output=True, check=False).returncode == 0,
+                START_TIMEOUT_S, while_running=process, every_s=0.2,
+            )  # fmt: skip
+        except AssertionError:
+            words = (folder / "log").read_text(errors="replace").splitlines()[-3:]
+            pytest.skip("this machine cannot run a Docker daemon: " + " ".join(words))
         yield address
     finally:
         process.kill()

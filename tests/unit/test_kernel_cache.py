@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from base.paths import ROOT
 from kernels.build import _check_config
 from kernels.errors import BuildError
 from kernels.steps import Steps, telling_lines
+from tests.waiting import wait_until
 
 OWNER = """
 import sys
@@ -35,23 +35,14 @@ def start_owner(final: Path) -> tuple[subprocess.Popen[bytes], int]:
     """A process in the middle of filling an aside folder, and the process it waits for."""
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(final)], env={**os.environ, "PYTHONPATH": str(ROOT)})
     pid = final.parent / f".aside-{final.name}" / "pid"
-    deadline = time.monotonic() + 20
-    while not (pid.exists() and pid.read_text()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return owner, int(pid.read_text())
+    return owner, int(wait_until(lambda: pid.exists() and pid.read_text(), 20, while_running=owner))
 
 
 def gone(pid: int) -> bool:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            if "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text():
-                return True
-        except OSError:
-            return True
-        time.sleep(0.02)
-    return False
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
 
 
 def test_a_folder_appears_only_when_it_is_complete(tmp_path: Path) -> None:
@@ -76,7 +67,7 @@ def test_a_terminated_build_leaves_no_folder_and_no_process(tmp_path: Path) -> N
     owner, child = start_owner(tmp_path / "key")
     owner.send_signal(signal.SIGTERM)
     assert owner.wait(10) == 128 + signal.SIGTERM
-    assert gone(child)
+    wait_until(lambda: gone(child), 10)
     assert {path.name for path in tmp_path.iterdir()} == {".locks"}
 
 
@@ -84,7 +75,7 @@ def test_what_a_killed_build_leaves_is_removed_by_the_next_one(tmp_path: Path) -
     owner, child = start_owner(tmp_path / "key")
     owner.kill()
     owner.wait(10)
-    assert gone(child), "make must not outlive the build"
+    wait_until(lambda: gone(child), 10, say=lambda: "make must not outlive the build")
     assert (tmp_path / ".aside-key/half").exists()
     with aside(tmp_path / "another", marker="done") as place:
         assert place

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests import lab
+from tests.waiting import wait_until
 
 STARTS = """
 import subprocess, sys
@@ -27,12 +27,7 @@ def test_what_a_killed_pytest_has_started_ends_with_it_whatever_its_session_or_p
         [sys.executable, "-c", STARTS, seconds], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=lab.ROOT
     )
     assert process.stdout is not None and process.stdout.readline() == "started\n"
-    until = time.monotonic() + 60
-    while len(lab.processes_with(f"sleep {seconds}")) < 2:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: len(lab.processes_with(f"sleep {seconds}")) >= 2)
     process.kill()
     process.communicate()
-    while left := lab.processes_with(seconds):
-        assert time.monotonic() < until, left
-        time.sleep(0.05)
+    wait_until(lambda: not lab.processes_with(seconds), say=lambda: lab.processes_with(seconds))
