@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -18,15 +17,14 @@ from hosts.virtual.console import DISASTERS
 from hosts.virtual.launch import GuestKernel
 from tests import lab
 from tests.harness import harness, sanitize
+from tests.waiting import wait_until
 
-T = TypeVar("T")
 LONG = """
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from kernels.reference import harness
+from tests.harness import harness
 from hosts.virtual.kernel import load
-from tests.waiting import wait_until
 harness.MEMORY = sys.argv[2]
 harness.run(load(Path(sys.argv[1])), harness.Scenario((harness.Flow("reno", phases=((9000, None),)),), seconds=9000))
 """
