@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +34,24 @@ BOOT_S = 900
 """Longer than any boot of an emulated CPU, so that a slow machine is not taken for one that does not come back."""
 
 
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabMachine]:
+    """One machine for both tests, since its boot takes half a minute; each of them has to leave it as it was."""
+    with running(tmp_path_factory.mktemp("machine")) as machine:
+        yield machine
+
+
 def test_a_kernel_that_does_not_boot_gives_way_one_that_does_is_proven_and_teardown_goes_back(
-    builds: Builds, tmp_path: Path
+    machine: LabMachine, builds: Builds, tmp_path: Path
 ) -> None:
-    with running(tmp_path) as machine:
-        stock = state(machine)
-        a_kernel_that_does_not_boot_gives_way_to_the_one_before(machine, stock["kernel"].strip(), builds, tmp_path)
-        a_package_is_booted_once_proven_and_only_then_the_default(machine, builds, tmp_path)
-        teardown_goes_back_to_the_distributions_kernel_and_leaves_nothing(machine, stock, tmp_path)
+    stock = state(machine)
+    a_kernel_that_does_not_boot_gives_way_to_the_one_before(machine, stock["kernel"].strip(), builds, tmp_path)
+    a_package_is_booted_once_proven_and_only_then_the_default(machine, builds, tmp_path)
+    teardown_goes_back_to_the_distributions_kernel_and_leaves_nothing(machine, stock, tmp_path)
 
 
-def test_dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(tmp_path: Path) -> None:
-    with running(tmp_path) as machine:
-        dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(machine, state(machine), tmp_path)
+def test_dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(machine: LabMachine, tmp_path: Path) -> None:
+    dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(machine, state(machine), tmp_path)
 
 
 def state(machine: LabMachine) -> dict[str, str]:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import cast
+
 import pytest
 
 from base.paths import ROOT
@@ -43,3 +46,23 @@ def test_the_lists_agree() -> None:
     assert given <= set(NEEDS)
     play = (ROOT / "playbooks/test_environment.yml").read_text()
     assert [part for part in ALL if f"'{part}' in test_parts" not in play] == []
+
+
+class Item:
+    """What `longest_first` reads of a test."""
+
+    def __init__(self, file: str, is_slow: bool = False) -> None:
+        self.path, self._is_slow = Path(file), is_slow
+
+    def get_closest_marker(self, name: str) -> bool:
+        return name == "slow" and self._is_slow
+
+
+def test_each_worker_begins_with_files_of_slow_tests() -> None:
+    files = "aabbbccddddeef"
+    items = [Item(file, is_slow=file in "ce" and i % 2 == 1) for i, file in enumerate(files)]
+    ordered = "".join(item.path.name for item in needs.longest_first(cast("list[pytest.Item]", items), 2))
+    half = len(files) // 2
+    assert sorted(ordered) == sorted(files)
+    assert (ordered[:2], ordered[half : half + 2]) == ("cc", "ee")
+    assert ordered.replace("cc", "").replace("ee", "") == "aabbbddddf", "the others keep their order"
