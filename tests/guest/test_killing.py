@@ -20,17 +20,17 @@ from hosts.virtual.launch import GuestKernel
 from tests import lab
 from tests.waiting import wait_until
 
-FOUR = lab.SMALL.replace("duration: 5s", "duration: 2s") + "repeats: 4\n"
+TWO = lab.SMALL.replace("duration: 5s", "duration: 2s") + "repeats: 2\n"
 KILLS, BATCHES = 20, 2
 _draw = random.Random(20081)
 MOMENTS = [(i + _draw.random()) / KILLS for i in range(KILLS)]
-"""One in each twentieth of the time that all four runs take."""
+"""One in each twentieth of the time that both runs take."""
 GONE_WITHIN_S = 20
 
 
 def start(tmp_path: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        lab.command("execute", lab.write(tmp_path, FOUR), "--results", tmp_path / "results", "--jobs=2"),
+        lab.command("execute", lab.write(tmp_path, TWO), "--results", tmp_path / "results", "--jobs=2"),
         cwd=lab.ROOT,
         env={**os.environ, "PYTHONPATH": str(lab.ROOT)},
         stdin=subprocess.DEVNULL,
@@ -78,7 +78,7 @@ class Whole:
 @pytest.fixture(scope="module")
 def whole(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     started = time.monotonic()
-    folder = lab.execute(tmp_path_factory.mktemp("whole"), FOUR, "--jobs=2")
+    folder = lab.execute(tmp_path_factory.mktemp("whole"), TWO, "--jobs=2")
     return Whole([lab.digests(run["path"]) for run in lab.runs(folder)], time.monotonic() - started)
 
 
@@ -107,7 +107,7 @@ def test_kill_9_leaves_nothing_and_running_again_completes(whole: Whole, tmp_pat
             shutil.rmtree(tmp_path / "results")
             moment_s *= 0.9
         assert_clean(tmp_path)
-    folder = lab.execute(tmp_path, FOUR)
+    folder = lab.execute(tmp_path, TWO)
     assert [lab.digests(run["path"]) for run in lab.runs(folder)] == whole.digests
 
 
