@@ -41,7 +41,7 @@ def test_captures_of_an_experiment_agree(kernel: GuestKernel, name: str, tmp_pat
 
 
 @needs_tools
-def test_a_difference_that_is_not_known_is_told(tmp_path: Path) -> None:
+def test_a_difference_that_is_not_known_is_reported(tmp_path: Path) -> None:
     """tshark and tcptrace take the second SYN-ACK of a simultaneous open for a retransmission, which no run of ours has."""
     found = agreement(write(tmp_path / "x.pcap", simultaneous_open()))
     assert any("retransmissions" in line for line in found.unexplained), found

@@ -35,7 +35,7 @@ def digests(folder: Path) -> dict[str, list[object]]:
     return {file.stem: pq.read_table(file).to_pylist() for file in sorted(folder.glob("records/*.parquet"))}
 
 
-def test_older_records_are_told_and_made_again_from_the_raw_files(older: Path, small: Path) -> None:
+def test_older_records_are_reported_and_made_again_from_the_raw_files(older: Path, small: Path) -> None:
     (run,) = older.glob("*/run.json")
     words = lab.warpbed("store", "ask", "runs", "--results", older, code=2)
     assert "records of schema '1', this Warpbed reads 2; ./warpbed collect " in words
@@ -72,7 +72,7 @@ def test_a_result_of_another_format_says_what_to_do(older: Path, version: object
     assert run.read_bytes() == before
 
 
-def test_a_plan_that_cannot_be_read_is_told(older: Path) -> None:
+def test_a_plan_that_cannot_be_read_is_reported(older: Path) -> None:
     (run,) = older.glob("*/run.json")
     (run.parent / "raw/plan.json").write_text('{"format": 1}')
     words = lab.warpbed("collect", older, code=2)

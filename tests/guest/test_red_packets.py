@@ -138,7 +138,7 @@ def test_it_stands_in_front_of_the_shaper() -> None:
     assert own_modules([direction(words)]) == ["warp_red"]
 
 
-def test_a_host_without_the_module_is_told() -> None:
+def test_a_host_without_the_module_is_reported() -> None:
     one = direction({"rate": "1mbit", "buffer": "9p", "queue": WORDS})
     network = Network((Node("a"), Node("b")), (Link("a", "b", one, one),))
     config = dict.fromkeys(("CONFIG_NET_SCH_TBF", "CONFIG_NET_SCH_NETEM"), "y")

@@ -56,7 +56,7 @@ def test_a_combination_grows_by_what_its_spread_asks_but_at_most_twofold() -> No
     assert standings(rule("1%"), runs([11.0, None, None]))[0].wanted == 1
 
 
-def test_what_ended_it_is_said() -> None:
+def test_the_reason_of_the_end_is_reported() -> None:
     many = [10.0, 12.0] * 5
     (capped,) = standings(rule("1%", most=10), runs(many, cca="reno"))
     assert capped.words().startswith("not known: goodput_mbps where cca=reno: 11.00 Mbit/s ± ")

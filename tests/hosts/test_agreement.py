@@ -48,7 +48,7 @@ def test_the_mean_rtt_is_the_idle_path_and_the_queue(small: Path) -> None:
     assert m.overflows >= 1 and m.drops >= m.overflows
 
 
-def test_a_link_that_was_too_slow_is_told_from_a_sender_that_was(small: Path) -> None:
+def test_a_slow_link_is_distinguished_from_a_slow_sender(small: Path) -> None:
     (run,) = load_experiment(small)
     m = agreement.measure(run)
     busy = dataclasses.replace(m, throughput_mbps=m.throughput_mbps / 3, queue_empty_share=0.01, cpu_busy=1.0)

@@ -159,9 +159,7 @@ def test_traceroutes_lines_become_hops_with_delays() -> None:
     ]
 
 
-def test_a_campaign_in_virtual_time_delivers_exact_sizes_and_goes_on_where_it_was(
-    kernel: GuestKernel, tmp_path: Path
-) -> None:
+def test_a_virtual_campaign_delivers_exact_sizes_and_resumes(kernel: GuestKernel, tmp_path: Path) -> None:
     file = lab.write(tmp_path, SMALL, "campaign.yml")
     results: list[str | Path] = ["--results", tmp_path / "results"]
     words = lab.warpbed("campaign", "execute", file, *results)

@@ -180,9 +180,7 @@ def test_after_kill_9_in_the_middle_teardown_puts_all_back(hosts: SshHosts, tmp_
         assert set(after[name]) == set(before[name])
 
 
-def test_a_machine_that_vanishes_in_the_middle_is_named_and_the_same_call_goes_on(
-    hosts: SshHosts, tmp_path: Path
-) -> None:
+def test_a_machine_that_vanishes_is_named_and_the_same_call_resumes(hosts: SshHosts, tmp_path: Path) -> None:
     process = play(hosts, tmp_path, "run_experiment")
     wait_until(lambda: any("agent.host" in line for line in hosts.processes("d")), 120, while_running=process)
     hosts.kill("d")
@@ -245,7 +243,7 @@ def test_an_algorithm_that_the_project_does_not_have_is_named_before_anything_is
     assert "lab_kernel_algorithms: the project has no medly; it has astart_bwe," in words and " perack," in words
 
 
-def test_a_router_that_cannot_emulate_is_told_before_a_run(hosts: SshHosts, tmp_path: Path) -> None:
+def test_a_router_that_cannot_emulate_is_reported_before_a_run(hosts: SshHosts, tmp_path: Path) -> None:
     lacks = subprocess.run(
         ["ip", "netns", "exec", hosts.netns("r"), "tc", "qdisc", "add", "dev", "lan1", "root", "netem", "delay", "1ms"],
         capture_output=True,

@@ -112,7 +112,7 @@ def test_katos_testbed_is_six_machines_with_two_flows_through_one_shaper(builds:
     assert rtt_ms["ab"] > 40 and rtt_ms["cd"] > 80
 
 
-def test_kvm_is_used_only_where_a_guest_says_its_name(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kvm_is_used_only_if_a_guest_boots_under_it(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = builds.kernel / "linux"
     chosen = qemu.accelerator(kernel)
     assert chosen.reason and chosen.name in ("kvm", "tcg")
@@ -128,7 +128,7 @@ def machine_of(builds: Builds, image: Path) -> Spec:
     return Spec("machine", builds.kernel / "linux", image, 256, 1, qemu.accelerator(builds.kernel / "linux").name)
 
 
-def test_a_boot_that_does_not_come_back_says_what_the_kernel_said_last(builds: Builds, tmp_path: Path) -> None:
+def test_a_failed_boot_shows_the_kernel_s_last_message(builds: Builds, tmp_path: Path) -> None:
     (tmp_path / "root.ext2").write_bytes(bytes(1 << 20))
     with started([machine_of(builds, tmp_path / "root.ext2")], tmp_path) as (machine,):
         with pytest.raises(BootError, match="Unable to mount root fs"):

@@ -139,7 +139,7 @@ def test_a_full_disk_is_waited_for(hosts: SshHosts, tmp_path: Path) -> None:
         hosts.start("b")
 
 
-def test_a_wrong_clock_is_told_with_every_transfer_it_touches(hosts: SshHosts, tmp_path: Path) -> None:
+def test_a_wrong_clock_is_reported_with_every_transfer_it_touches(hosts: SshHosts, tmp_path: Path) -> None:
     library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
     if not Path(library).exists():
         pytest.skip("libfaketime is not installed")
@@ -155,7 +155,7 @@ def test_a_wrong_clock_is_told_with_every_transfer_it_touches(hosts: SshHosts, t
         assert ("clock" in rules) == (run["params"]["receiver"] == "c")
 
 
-def test_stop_ends_after_the_transfer_under_way_and_the_same_call_goes_on(hosts: SshHosts, tmp_path: Path) -> None:
+def test_stop_ends_after_the_transfer_under_way_and_the_same_call_resumes(hosts: SshHosts, tmp_path: Path) -> None:
     # a pause that outlasts the call, however slow the machine is: the transfer under way is the first
     process = start(hosts, tmp_path, CAMPAIGN.replace("pause: 0s", "pause: 30min"))
     await_event(tmp_path, "started")

@@ -59,7 +59,7 @@ def test_a_name_without_parameters_needs_its_module_all_the_same(tmp_path: Path)
         (("{name: cubic, params: {beta: 700}}", "cubic"), "with a sweep"),
     ],
 )
-def test_flows_that_cannot_have_what_they_want_are_told_so(tmp_path: Path, ccas: tuple[str, ...], words: str) -> None:
+def test_conflicting_parameters_of_flows_are_reported(tmp_path: Path, ccas: tuple[str, ...], words: str) -> None:
     with pytest.raises(SpecError, match=words):
         modules(tmp_path, *ccas)
 

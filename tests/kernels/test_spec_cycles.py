@@ -21,7 +21,7 @@ def test_two_hundred_cycles_of_all_modules_leak_nothing(kernel: GuestKernel) -> 
     assert found.leaks() == {}
 
 
-def test_a_leak_of_a_page_in_every_second_cycle_is_told() -> None:
+def test_a_leak_of_a_page_in_every_second_cycle_is_reported() -> None:
     steady = [{"Slab": 4000, "VmallocUsed": 900}] * 50
     leaking = [{"Slab": 4000 + 2 * i, "VmallocUsed": 900} for i in range(50)]
     assert cycles.Cycles(("x",), ["x"], steady).leaks() == {}

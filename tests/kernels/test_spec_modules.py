@@ -42,7 +42,7 @@ def test_every_algorithm_that_a_module_registers_can_be_asked_for_by_its_name(mo
     assert set(module.registered) <= set(module.names)
 
 
-def test_programs_are_told_all_names_and_parameters() -> None:
+def test_programs_get_all_names_and_parameters() -> None:
     contents = json.loads(module_source.as_json())
     assert set(contents["algorithms"]) == set(project_ccas())
     assert contents["algorithms"]["perack"] == "tcp_lbc" and contents["modules"]["tcp_lbc"]["file"] == "tcp_lbc.c"

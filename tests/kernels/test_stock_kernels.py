@@ -47,7 +47,7 @@ def test_a_suite_that_is_none_is_refused(suite: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_what_fails_inside_gives_its_words(tmp_path: Path) -> None:
+def test_a_failure_inside_shows_its_message(tmp_path: Path) -> None:
     for name in ("dev", "proc", "tmp"):
         (tmp_path / name).mkdir()
     with pytest.raises(BuildError, match=r"(?s)building the modules in .* failed:.*(/bin/bash|permitted)"):

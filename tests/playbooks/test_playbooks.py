@@ -179,7 +179,7 @@ def test_build_kernels_wants_room_before_it_starts(tmp_path: Path) -> None:
     assert "a kernel build needs 1000000" in done.stderr
 
 
-def test_a_failure_is_told_in_the_words_of_the_program() -> None:
+def test_a_failure_shows_the_program_s_own_message() -> None:
     result = {"msg": "non-zero return code", "rc": 1, "stderr": "no such series\n", "stdout": "x"}
     assert callback.reason(result) == "no such series"
     assert callback.reason({"msg": "says what", "stderr": ""}) == "says what"

@@ -187,7 +187,7 @@ def test_annotations_tell_losses_timeouts_and_phases(full: store_lab.Database) -
 
 
 @pytest.mark.root
-def test_phases_that_a_module_reports_are_told_instead_of_slow_start(full: store_lab.Database) -> None:
+def test_phases_that_a_module_reports_are_reported_instead_of_slow_start(full: store_lab.Database) -> None:
     told = full.rows(
         "SELECT DISTINCT cca, text FROM events JOIN runs USING (run_id) WHERE kind = 'phase' AND status = 'complete' ORDER BY 1, 2"
     )

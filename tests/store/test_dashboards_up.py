@@ -206,7 +206,7 @@ def test_on_a_host_of_the_inventory_with_a_tunnel_from_here(docker: str, tmp_pat
         hosts.close()
 
 
-def test_a_port_in_use_is_told_before_anything_starts(docker: str, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(docker: str, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

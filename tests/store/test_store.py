@@ -238,7 +238,7 @@ def test_a_role_may_do_its_work_and_no_more(role: str, statement: str, loaded: s
     )
 
 
-def test_a_database_of_another_version_is_told(database: store_lab.Database, made: Path) -> None:
+def test_a_database_of_another_version_is_reported(database: store_lab.Database, made: Path) -> None:
     for change, words in (("number = number + 1", "migrated by a newer one"), ("number = number - 2", "store migrate"),
                           ("tables = 'x'", "store migrate")):  # fmt: skip
         database.rows(f"UPDATE schema_version SET {change} RETURNING 1", "owner")
@@ -322,7 +322,7 @@ def test_hostile_names_and_values_are_stored_as_they_are(database: store_lab.Dat
     assert (kept, kept) in database.rows("SELECT name, value FROM run_params")
 
 
-def test_a_damaged_run_is_told_and_the_others_are_stored(
+def test_a_damaged_run_is_reported_and_the_others_are_stored(
     database: store_lab.Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = store_lab.results(

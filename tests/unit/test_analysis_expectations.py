@@ -49,7 +49,7 @@ def test_what_cannot_be_compared_says_why() -> None:
     assert outcome({"max": 1}, failed) == ("not comparable", "no run of these counts (1 failed, 1 invalid)")
 
 
-def test_runs_left_out_and_suspect_ones_are_told() -> None:
+def test_runs_left_out_and_suspect_ones_are_reported() -> None:
     runs = (run("a", 5, cca="x"), run("b", 6, verdict="suspect", cca="x"), run("c", 99, verdict="invalid", cca="x"))
     assert outcome({"max": 12}, runs) == ("holds", "1 runs left out (1 invalid); 1 of the runs are suspect")
 

@@ -88,7 +88,7 @@ def test_numbers_are_short() -> None:
     ]
 
 
-def test_no_runs_are_said_to_be_none(tmp_path: Path) -> None:
+def test_an_empty_experiment_is_reported_as_empty(tmp_path: Path) -> None:
     assert render(load_experiment(tmp_path), PLAIN) == "no runs\n"
     with pytest.raises(ResultsError, match="no such folder"):
         load_experiment(tmp_path / "nothing")

@@ -53,7 +53,7 @@ def problem(tmp_path: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize("case", PARAMS)
-def test_bad_words_are_told_at_their_line(tmp_path: Path, case: str) -> None:
+def test_bad_words_are_reported_at_their_line(tmp_path: Path, case: str) -> None:
     old, new, words = PARAMS[case]
     assert old in lab.SMALL
     message = problem(tmp_path, lab.SMALL.replace(old, new))
@@ -77,7 +77,7 @@ def test_check_ends_with_2_and_says_the_remedy(tmp_path: Path) -> None:
         ("{'r1;x': {loss: 1%}}", 8, "must match"),
     ],
 )
-def test_bad_exceptions_for_links_are_told_at_their_line(tmp_path: Path, words: str, line: int, told: str) -> None:
+def test_bad_exceptions_for_links_are_reported_at_their_line(tmp_path: Path, words: str, line: int, told: str) -> None:
     message = problem(tmp_path, lab.SMALL.replace("flows:", f"  links: {words}\nflows:"))
     assert f"experiment.yml:{line}: topology.links" in message
     assert told in message
@@ -117,7 +117,9 @@ flows:
         ("to: d1", "to: r7", 12, "no node 'r7'"),
     ],
 )
-def test_bad_links_of_a_chain_are_told_at_their_line(tmp_path: Path, old: str, new: str, line: int, told: str) -> None:
+def test_bad_links_of_a_chain_are_reported_at_their_line(
+    tmp_path: Path, old: str, new: str, line: int, told: str
+) -> None:
     message = problem(tmp_path, CHAIN.replace(old, new))
     assert f"experiment.yml:{line}:" in message
     assert told in message
@@ -134,7 +136,7 @@ def test_bad_links_of_a_chain_are_told_at_their_line(tmp_path: Path, old: str, n
         ("0\n", "at least one time"),
     ],
 )
-def test_bad_traces_are_told_by_their_own_line(tmp_path: Path, content: str, told: str) -> None:
+def test_bad_traces_are_reported_by_their_own_line(tmp_path: Path, content: str, told: str) -> None:
     (tmp_path / "t.trace").write_text(content)
     message = problem(tmp_path, lab.SMALL.replace("rate: 20mbit", "rate: trace t.trace"))
     assert "experiment.yml:7: topology.params.rate" in message

@@ -129,7 +129,7 @@ def test_a_source_tree_is_keyed_by_content_and_never_by_time(checkout: Path, cac
     assert key(checkout, cache, str(tree)) != before
 
 
-def test_a_name_that_is_no_kernel_says_what_is(checkout: Path, cache: Path) -> None:
+def test_an_unknown_kernel_name_lists_the_valid_ones(checkout: Path, cache: Path) -> None:
     with pytest.raises(UsageError, match=r"neither a series such as 6\.1, 6\.12 or 7\.2 nor"):
         key(checkout, cache, "latest")
 

@@ -52,7 +52,7 @@ def test_a_delay_between_two_hosts_has_no_place() -> None:
     assert cabling.problems(Network(network.nodes, (Link("a", "b"),))) == []
 
 
-def test_a_node_with_more_links_than_a_machine_has_places_is_told(tmp_path: Path) -> None:
+def test_a_node_with_more_links_than_a_machine_has_places_is_reported(tmp_path: Path) -> None:
     (problem,) = cabling.problems(plan_of(tmp_path).network, most_cables=1)
     assert problem.startswith("r1: 2 links")
 

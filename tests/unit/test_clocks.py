@@ -128,7 +128,7 @@ def test_the_receivers_clock_does_not_show_in_the_records(tmp_path: Path) -> Non
     assert row["offset_bound_us"] < 10_100, "half a round trip"
 
 
-def test_a_clock_that_no_flow_ties_to_the_runs_is_told(tmp_path: Path) -> None:
+def test_a_clock_that_no_flow_ties_to_the_runs_is_reported(tmp_path: Path) -> None:
     found = wire.read(raw(tmp_path), plan(), START_NS, [], {"r1": "elsewhere"})
     assert found.clocks.report() == [{"clock": "elsewhere", "against": None}]
 

@@ -183,7 +183,7 @@ def test_tracepoint_pages_give_their_events(tmp_path: Path) -> None:
     assert probe(tmp_path, tracepoint_page(3) + tracepoint_page(2)) == ([10, 11, 12, 10, 11], [])
 
 
-def test_a_cut_or_broken_tracepoint_page_is_told_with_its_byte(tmp_path: Path) -> None:
+def test_a_cut_or_broken_tracepoint_page_is_reported_with_its_byte(tmp_path: Path) -> None:
     found, damage = probe(tmp_path, tracepoint_page(3) + tracepoint_page(2)[:-100])
     assert found == [10, 11, 12] and [place.offset for place in damage] == [4096]
     found, damage = probe(tmp_path, tracepoint_page(3, commit=5000) + tracepoint_page(1))

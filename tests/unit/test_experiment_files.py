@@ -60,7 +60,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_bad_file_is_told_by_line_with_what_is_allowed(tmp_path: Path, case: str) -> None:
+def test_a_bad_file_is_reported_by_line_with_what_is_allowed(tmp_path: Path, case: str) -> None:
     old, new, line, words = BAD[case]
     assert old in lab.SMALL
     message = problem(tmp_path, lab.SMALL.replace(old, new))
@@ -92,7 +92,7 @@ def test_a_sweep_of_a_list_alone_is_that_list(tmp_path: Path) -> None:
     ] * 2
 
 
-def test_a_wrong_swept_value_is_told_at_the_value(tmp_path: Path) -> None:
+def test_a_wrong_swept_value_is_reported_at_the_value(tmp_path: Path) -> None:
     message = problem(tmp_path, lab.SMALL + SWEEP.replace("[10p, 40p]", "\n      [10p,\n       40q]"))
     assert "experiment.yml:14: topology.params.buffer: '40q'" in message
 

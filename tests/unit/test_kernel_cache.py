@@ -109,7 +109,7 @@ def test_a_compiler_error_is_shown_without_the_rest_of_the_log() -> None:
     assert telling_lines(log).splitlines() == log.splitlines()[501:504]
 
 
-def test_a_failed_step_says_its_name_and_the_words_of_the_program(tmp_path: Path) -> None:
+def test_a_failed_step_shows_its_name_and_the_program_s_message(tmp_path: Path) -> None:
     with (tmp_path / "lock").open("w") as lock, pytest.raises(BuildError) as raised:
         Steps(tmp_path / "log", lock.fileno()).run("greeting", "sh", "-c", "echo no room; exit 3", cwd=tmp_path)
     assert str(raised.value).splitlines()[:2] == ["greeting failed (exit status 3):", "no room"]

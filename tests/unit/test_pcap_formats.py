@@ -287,7 +287,7 @@ def test_the_command_prints_the_rate_and_tells_bad_files(tmp_path: Path) -> None
         (["x.pcap", "--out", "out", "--threads", "-1"], "must be at least 1"),
     ],
 )
-def test_wrong_use_of_collect_is_told(tmp_path: Path, arguments: list[str], words: str) -> None:
+def test_wrong_use_of_collect_is_reported(tmp_path: Path, arguments: list[str], words: str) -> None:
     (tmp_path / "x.pcap").write_bytes(pcap(PLAIN))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

@@ -134,7 +134,7 @@ def test_runs_of_two_versions_of_an_experiment_are_noticed(tmp_path: Path) -> No
     assert "the same parameters and seed" not in build(folder, [Case("reno", 50, 1).name])
 
 
-def test_damaged_records_are_told_and_the_rest_is_drawn(tmp_path: Path) -> None:
+def test_damaged_records_are_reported_and_the_rest_is_drawn(tmp_path: Path) -> None:
     folder = make_results(tmp_path, [Case("reno", 50, 1), Case("reno", 50, 2)], duration_s=2.0)
     (folder / Case("reno", 50, 1).name / "records" / "acks.parquet").write_bytes(b"PAR1")
     broken, whole = data_of(build(folder))["runs"]

@@ -69,7 +69,7 @@ def test_every_topology_builds_with_other_parameters(name: str, params: dict[str
         ("chain", {"links": "1mbit"}, "a list is needed"), ("dumbbell", {"pairs": "two"}, "a whole number"),
     ],
 )  # fmt: skip
-def test_bad_parameters_are_told(name: str, params: dict[str, Any], told: str) -> None:
+def test_bad_parameters_are_reported(name: str, params: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
         topologies.build(name, params)
 

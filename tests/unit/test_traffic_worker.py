@@ -82,7 +82,7 @@ def test_transfers_between_two_workers() -> None:
     assert sink["bytes"] == sum(100_000 + i for i in range(20))
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_that_is_taken_is_reported() -> None:
     with socket.create_server(("", 0)) as taken:
         with worker(TrafficPlan("t", "transfers", "server", "b", taken.getsockname()[1])) as process:
             told = result(process)
@@ -99,7 +99,7 @@ def test_a_transfer_that_nobody_accepts_is_a_failed_one() -> None:
     assert transfer["error"] == "Connection refused" and transfer["completion_s"] is None
 
 
-def test_an_unknown_algorithm_is_told() -> None:
+def test_an_unknown_algorithm_is_reported() -> None:
     settings = {
         "cca": "nonesuch",
         "end_s": 5.0,
