@@ -48,6 +48,7 @@ class FileFlow(Iperf3Flow):
             "cca": plan.cca,
             "size": plan.size_bytes,
             "pacing_bps": plan.pacing_bps,
+            "own_port": plan.client_port or 0,
         }
         self._run("client", "send", request)
 

@@ -100,13 +100,24 @@ def _admit(listener: socket.socket, peer: str, key: bytes) -> tuple[socket.socke
 
 
 def send(
-    own: str, peer: str, port: int, key: bytes, cca: str, size: int, pacing_bps: int | None, silence_s: float
+    own: str,
+    peer: str,
+    port: int,
+    key: bytes,
+    cca: str,
+    size: int,
+    pacing_bps: int | None,
+    silence_s: float,
+    own_port: int = 0,
 ) -> dict[str, Any]:
-    """Send `size` bytes; returns what was sent, and the seconds from connecting until the other side had read it all.
+    """Send `size` bytes, from own_port (0: any); returns what was sent, and the seconds from connecting until the other side had read it all.
 
     Raises TransferError where the other side does not prove itself, and OSError.
     """
-    with _socket(own, cca) as data, socket.create_connection((peer, port), CONTROL_TIMEOUT_S, (own, 0)) as control:
+    with (
+        _socket(own, own_port, cca) as data,
+        socket.create_connection((peer, port), CONTROL_TIMEOUT_S, (own, 0)) as control,
+    ):
         nonces = _exactly(control, NONCE_BYTES)
         own_nonce = os.urandom(NONCE_BYTES)
         nonces += own_nonce
@@ -136,12 +147,12 @@ def send(
     return {"bytes": sent, "seconds": seconds, "cca": algorithm}
 
 
-def _socket(own: str, cca: str) -> socket.socket:
+def _socket(own: str, own_port: int, cca: str) -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cca.encode())
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.bind((own, 0))
+        sock.bind((own, own_port))
     except OSError as error:
         sock.close()
         raise TransferError(f"{cca} from {own}: {error.strerror}") from error

@@ -38,7 +38,10 @@ class Iperf3Flow:
     def start_client(self) -> None:
         plan = self.plan
         amount = ["-t", f"{plan.duration_s:g}"] if plan.size_bytes is None else ["-n", str(plan.size_bytes)]
-        command = ["iperf3", "-c", self._address, "-p", str(plan.port), "-C", plan.cca, "-J", "-i", "0"]
+        # the algorithm is that of the route of its ports: iperf3's own option comes after the first data
+        command = ["iperf3", "-c", self._address, "-p", str(plan.port), "-J", "-i", "0"]
+        if plan.client_port is not None:
+            command += ["--cport", str(plan.client_port)]
         if plan.pacing_bps is not None:
             command += ["--fq-rate", str(plan.pacing_bps)]
         self._start("client", [*command, *amount, "-P", str(plan.parallel)])
@@ -76,6 +79,14 @@ class Iperf3Flow:
                 raise RunError("flow", self.plan.name, f"{self.program} {side} did not end in time") from error
             if self._processes[side].returncode or self._error_in(side):
                 raise self._failure(side)
+        self._check_algorithm()
+
+    def _check_algorithm(self) -> None:
+        """The sender's sockets must have had what its route says; iperf3 tells what they ended with."""
+        result = self._result("client") if self._pids["client"] is not None else None
+        used = (result or {}).get("end", {}).get("sender_tcp_congestion")
+        if used is not None and used != self.plan.cca:
+            raise RunError("flow", self.plan.name, f"it ran under {used} instead of {self.plan.cca}")
 
     def kill(self) -> None:
         for process in self._processes.values():

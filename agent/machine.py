@@ -46,7 +46,8 @@ class MachineNetwork:
                 send(node_requests(node))
                 disable_offloads([interface.name for interface in node.interfaces])
                 self._keep(cabling.node, [egress(i.name, i.egress) for i in node.interfaces])
-                apply_settings(node, plan.hosts.get(cabling.node, HostSettings()))
+                addresses = {name: other.address for name, other in self.plans.items()}
+                apply_settings(node, plan.hosts.get(cabling.node, HostSettings()), addresses)
         except BuildError as error:
             self.stop()
             raise RunError("network", cabling.node, str(error)) from error

@@ -7,17 +7,18 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mininet.net import Mininet
 
+from agent.connections import connection_requests, host_metrics
 from agent.errors import RunError
 from agent.kernel_log import KernelLog
 from agent.mininet_build import BuildError, NetworkTopo, WireLink, send
 from agent.namespaces import entered, write_sysctls
 from network.model import Network, NodePlan, address_plan
 from network.qdisc_netlink import OwnQdisc, anchor
-from network.rtnetlink import RTAX_ADVMSS, RTAX_INITCWND, RTAX_QUICKACK, route, segments_at_once
+from network.rtnetlink import route, segments_at_once
 from plan.model import PROBE_BYTES, HostSettings, Plan
 
 WIRES = "wires"
@@ -37,9 +38,10 @@ class BuiltNetwork:
         try:
             self.net = Mininet(topo=_PlanTopo(network=plan.network), controller=None, switch=None)
             self.net.start()
+            addresses = {name: node_plan.address for name, node_plan in self.plans.items()}
             for name, node_plan in self.plans.items():
                 with entered(self.pid(name)):
-                    apply_settings(node_plan, plan.hosts.get(name, HostSettings()))
+                    apply_settings(node_plan, plan.hosts.get(name, HostSettings()), addresses)
         except BuildError as error:
             raise RunError("network", "build", str(error)) from error
 
@@ -87,21 +89,18 @@ def start_schedules(places: Iterable[tuple[str, int, Sequence[OwnQdisc]]], start
     return started
 
 
-def apply_settings(plan: NodePlan, settings: HostSettings) -> None:
-    """Set a node's sysctls and route options, in its namespace."""
+def apply_settings(plan: NodePlan, settings: HostSettings, addresses: Mapping[str, str]) -> None:
+    """Set a node's sysctls and route options, in its namespace; addresses: of all nodes."""
     try:
         write_sysctls(settings.sysctls)
     except OSError as error:
         raise RunError("sysctl", plan.node.name, str(error.strerror)) from error
     if settings.bursts == "none":
         send([segments_at_once(name, 1) for name in sorted({r.interface for r in plan.routes})])
-    metrics = {RTAX_QUICKACK: 1} if settings.ack == "every" else {}
-    if settings.mss is not None:
-        metrics[RTAX_ADVMSS] = settings.mss
-    if settings.initial_window is not None:
-        metrics[RTAX_INITCWND] = settings.initial_window
+    metrics = host_metrics(settings)
     if metrics:
         send([route(r.interface, r.destination, r.via, metrics) for r in plan.routes])
+    send(connection_requests(plan, settings, addresses))
 
 
 def echo_rtt_ns(pid: int, address: str, timeout_s: float = 10.0, attempts: int = 20) -> int:

@@ -65,6 +65,7 @@ class Direction:
     jitter: random part of the delay
     reorder: share of packets that overtake all those in flight
     duplicate, corrupt: share of packets that arrive twice, or with one wrong bit
+    ack_wait_ns: how long the ACK of a packet waits for that of the next, at the receiver that sends it; None: not at all
     """
 
     rate_bps: int | None = None
@@ -81,6 +82,7 @@ class Direction:
     reorder: float = 0.0
     duplicate: float = 0.0
     corrupt: float = 0.0
+    ack_wait_ns: int | None = None
 
     def serialisation_ns(self, frame_bytes: int) -> int:
         """Time on the wire of one frame before the run starts, ns; 0 for a trace, whose gaps `idle_ns` knows."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configure the project's own queueing disciplines, warp_rate, warp_wire and warp_red: tc does not know them.
+"""Configure the project's own queueing disciplines (warp_rate, warp_wire, warp_red, warp_delack): tc does not know them.
 
 The messages are those of rtnetlink(7); long timelines go in several, each appends to the one before.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from network.impairments import CHANCE_BYTES, Queue, RateTrace, Steps, byte_survival
 from network.rtnetlink import CREATE, EXCLUSIVE, NESTED, RTM_NEWQDISC, Batch, RefusedError, Request, attribute
@@ -18,6 +18,7 @@ TCA_KIND, TCA_OPTIONS = 1, 2
 ROOT = 0xFFFFFFFF
 HANDLE = 0x10000  # 1:
 CHILD, CHILD_HANDLE = 0x10001, 0x100000  # parent 1:1 handle 10:
+LEVELS = ((ROOT, HANDLE), (CHILD, CHILD_HANDLE), (0x100001, 0x200000), (0x200001, 0x300000))
 STEPS_PER_MESSAGE = 3000
 """16 bytes each; an attribute holds less than 64 KiB."""
 
@@ -25,6 +26,7 @@ RATE_ANCHOR, RATE_PERIOD, RATE_STEPS, RATE_CHANCES = 1, 2, 3, 4
 WIRE_ANCHOR, WIRE_LIMIT, WIRE_SURVIVAL = 1, 2, 3
 WIRE_DELAYS, WIRE_DELAY_PERIOD, WIRE_LOSSES, WIRE_LOSS_PERIOD = 4, 5, 6, 7
 RED_PARAMS = 1
+DELACK_TIME = 1
 RED_ECN, RED_GENTLE = 1, 2
 
 _TCMSG = struct.Struct("=BxxxiIII")
@@ -100,6 +102,17 @@ def warp_red_qdisc(interface: str, queue: Queue, rate_bps: int) -> OwnQdisc:
     flags = RED_ECN * queue.ecn | RED_GENTLE * queue.gentle
     params = _RED.pack(queue.min_packets, queue.max_packets, *shares, min(packet_ns, 2**32 - 1), flags)
     return OwnQdisc(interface, "warp_red", ((RED_PARAMS, params),), ())
+
+
+def below(qdisc: OwnQdisc) -> OwnQdisc:
+    """The same, one level further down."""
+    parent, handle = LEVELS[LEVELS.index((qdisc.parent, qdisc.handle)) + 1]
+    return replace(qdisc, parent=parent, handle=handle)
+
+
+def delack_qdisc(interface: str, wait_ns: int) -> OwnQdisc:
+    """ACKs of every second packet, at the latest after that time."""
+    return OwnQdisc(interface, "warp_delack", ((DELACK_TIME, struct.pack("=Q", wait_ns)),), ())
 
 
 def create(qdisc: OwnQdisc) -> None:

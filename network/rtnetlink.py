@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 
-RTM_NEWLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH, RTM_NEWQDISC = 16, 20, 24, 28, 36
+RTM_NEWLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH, RTM_NEWRULE, RTM_NEWQDISC = 16, 20, 24, 28, 32, 36
 REQUEST_ACK, REPLACE, EXCLUSIVE, CREATE = 0x5, 0x100, 0x200, 0x400
 NLMSG_ERROR = 2
 NESTED = 0x8000
@@ -23,9 +23,11 @@ IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 NDA_DST, NDA_LLADDR = 1, 2
 NUD_PERMANENT = 0x80
-RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_METRICS = 1, 4, 5, 8
-RTAX_ADVMSS, RTAX_INITCWND, RTAX_QUICKACK = 8, 11, 15
-RT_TABLE_MAIN, RTPROT_BOOT, RTN_UNICAST = 254, 3, 1
+RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_METRICS, RTA_TABLE = 1, 4, 5, 8, 15
+RTAX_LOCK, RTAX_SSTHRESH, RTAX_CWND, RTAX_ADVMSS, RTAX_INITCWND, RTAX_QUICKACK, RTAX_CC_ALGO = 1, 6, 7, 8, 11, 15, 16
+RT_TABLE_MAIN, RTPROT_BOOT, RTN_UNICAST, RT_SCOPE_LINK = 254, 3, 1, 253
+FRA_PRIORITY, FRA_TABLE, FRA_IP_PROTO, FRA_SPORT_RANGE, FRA_DPORT_RANGE = 6, 15, 22, 23, 24
+FR_ACT_TO_TBL = 1
 SEND_BYTES = 6 << 10
 """Questions that are sent before their answers are read: what fits into every socket's buffer."""
 
@@ -106,20 +108,44 @@ def neighbour(interface: str, ip: str, mac: str) -> Request:
     return Request(RTM_NEWNEIGH, CREATE | REPLACE, body, f"{interface} neighbour {ip}")
 
 
-def route(interface: str, destination: str, via: str, metrics: Mapping[int, int] | None = None) -> Request:
-    """Add or replace a route; destination is a prefix or `default`; metrics by their RTAX number."""
+def route(
+    interface: str,
+    destination: str,
+    via: str | None,
+    metrics: Mapping[int, int | str] | None = None,
+    table: int = RT_TABLE_MAIN,
+) -> Request:
+    """Add or replace a route; destination is a prefix or `default`; via None for a neighbour; metrics by RTAX number."""
     network = IPv4Network("0.0.0.0/0" if destination == "default" else destination)
-    body = struct.pack(
-        "=BBBBBBBBI", socket.AF_INET, network.prefixlen, 0, 0, RT_TABLE_MAIN, RTPROT_BOOT, 0, RTN_UNICAST, 0
-    )
+    scope = RT_SCOPE_LINK if via is None else 0
+    body = struct.pack("=BBBBBBBBI", socket.AF_INET, network.prefixlen, 0, 0, 0, RTPROT_BOOT, scope, RTN_UNICAST, 0)
+    body += attribute(RTA_TABLE, struct.pack("=I", table))
     if network.prefixlen:
         body += attribute(RTA_DST, network.network_address.packed)
-    body += attribute(RTA_GATEWAY, IPv4Address(via).packed)
+    if via is not None:
+        body += attribute(RTA_GATEWAY, IPv4Address(via).packed)
     body += attribute(RTA_OIF, struct.pack("=I", socket.if_nametoindex(interface)))
     if metrics:
-        inner = b"".join(attribute(kind, struct.pack("=I", value)) for kind, value in metrics.items())
-        body += attribute(RTA_METRICS | NESTED, inner)
-    return Request(RTM_NEWROUTE, CREATE | REPLACE, body, f"route {destination} via {via}")
+        body += attribute(RTA_METRICS | NESTED, b"".join(_metric(kind, value) for kind, value in metrics.items()))
+    words = f"route {destination} via {via or interface}"
+    if metrics and RTAX_CC_ALGO in metrics:
+        words += f" congctl {metrics[RTAX_CC_ALGO]}"
+    return Request(RTM_NEWROUTE, CREATE | REPLACE, body, words)
+
+
+def _metric(kind: int, value: int | str) -> bytes:
+    return attribute(kind, value.encode() + b"\0" if isinstance(value, str) else struct.pack("=I", value))
+
+
+def port_rule(table: int, own_ports: tuple[int, int] | None, peer_ports: tuple[int, int] | None) -> Request:
+    """Let TCP connections with these ports (first and last) look into a table before all others."""
+    body = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 0, 0, 0, FR_ACT_TO_TBL, 0)
+    body += attribute(FRA_PRIORITY, struct.pack("=I", table)) + attribute(FRA_TABLE, struct.pack("=I", table))
+    body += attribute(FRA_IP_PROTO, struct.pack("=B", socket.IPPROTO_TCP))
+    for kind, ports in ((FRA_SPORT_RANGE, own_ports), (FRA_DPORT_RANGE, peer_ports)):
+        if ports is not None:
+            body += attribute(kind, struct.pack("=HH", *ports))
+    return Request(RTM_NEWRULE, CREATE | EXCLUSIVE, body, f"rule {table} for ports {own_ports} to {peer_ports}")
 
 
 @dataclass

@@ -9,7 +9,16 @@ from dataclasses import dataclass, replace
 from network.frames import FULL_FRAME_BYTES
 from network.impairments import FourState, GilbertElliott, Queue, Steps
 from network.model import Buffer, Direction
-from network.qdisc_netlink import CHILD, CHILD_HANDLE, OwnQdisc, rate_qdisc, warp_red_qdisc, wire_qdisc
+from network.qdisc_netlink import (
+    CHILD,
+    CHILD_HANDLE,
+    OwnQdisc,
+    below,
+    delack_qdisc,
+    rate_qdisc,
+    warp_red_qdisc,
+    wire_qdisc,
+)
 from network.red_netlink import red_qdisc
 
 NETEM_MARGIN = 2
@@ -22,6 +31,7 @@ NIC_QUEUE_BYTES = 1 << 30
 ORDERING_RATE = "1000gbit"
 """netem keeps packets in order only where it has a rate; this one adds 12 ns to a full frame."""
 LARGE_PACKETS = 10_000_000
+LEVELS = ("root handle 1:", "parent 1:1 handle 10:", "parent 10:1 handle 20:", "parent 20:1 handle 30:")
 RED_BITS = 32
 """The kernel's RED refuses thresholds with too many bits for its fixed-point average (red_check_params)."""
 
@@ -143,6 +153,7 @@ def own_work(module: str, direction: Direction) -> str:
     words = {
         "warp_wire": "changing delay or loss, parts of a microsecond of delay, or bit errors",
         "warp_red": "queue red_packets",
+        "warp_delack": "ACKs of every second packet (ack: second)",
     }
     return words.get(module) or own_pacing(direction)
 
@@ -154,11 +165,29 @@ def own_modules(directions: Iterable[Direction]) -> list[str]:
         "warp_rate": any(paced_by_own(direction) for direction in all_directions),
         "warp_wire": any(direction.needs_own_wire for direction in all_directions),
         "warp_red": any(counts_packets(direction) for direction in all_directions),
+        "warp_delack": any(direction.ack_wait_ns is not None for direction in all_directions),
     }
     return [name for name, needed in needs.items() if needed]
 
 
 def egress(interface: str, direction: Direction) -> Place:
+    """What packets wait in at an interface: for the ACK of the next one, and in the paced buffer."""
+    place = _paced(interface, direction)
+    if direction.ack_wait_ns is None:
+        return place
+    own = (delack_qdisc(interface, direction.ack_wait_ns), *(below(qdisc) for qdisc in place.own))
+    return Place(own, tuple(_below(line) for line in place.lines))
+
+
+def _below(line: str) -> str:
+    """A line of tc's, one level further down."""
+    for number, level in enumerate(LEVELS[:-1]):
+        if level in line:
+            return line.replace(level, LEVELS[number + 1])
+    raise ValueError(line)
+
+
+def _paced(interface: str, direction: Direction) -> Place:
     """The paced buffer on an interface; nothing where the direction has no rate.
 
     The bucket holds two full frames: with one, a timer that fires late loses tokens and with them rate.

@@ -43,6 +43,13 @@ class FlowPlan:
     parallel: int = 1
     recorded: bool = True
     pacing_bps: int | None = None
+    client_port: int | None = None
+    """Port of its first data connection at the sender, the others follow; None for whatever the kernel gives."""
+
+    @property
+    def client_ports(self) -> tuple[int, int] | None:
+        """The first and the last."""
+        return None if self.client_port is None else (self.client_port, self.client_port + self.parallel - 1)
 
 
 @dataclass(frozen=True)
@@ -62,16 +69,40 @@ class TrafficPlan:
 
 
 @dataclass(frozen=True)
+class ConnectionStart:
+    """How the connections of a node begin that go to some nodes and have some ports (first and last; None: any).
+
+    cca: the algorithm, from the handshake on
+    initial_window, initial_ssthresh, max_window: packets
+    None everywhere: as the node's other connections.
+    """
+
+    destinations: tuple[str, ...]
+    own_ports: tuple[int, int] | None = None
+    peer_ports: tuple[int, int] | None = None
+    cca: str | None = None
+    initial_window: int | None = None
+    initial_ssthresh: int | None = None
+    max_window: int | None = None
+
+    @property
+    def needs_module(self) -> bool:
+        """Whether a route alone cannot say it to TCP: warp_start does."""
+        return self.initial_ssthresh is not None or self.max_window is not None
+
+
+@dataclass(frozen=True)
 class HostSettings:
     """Per host: sysctls, whether its receivers acknowledge every packet, the MSS it advertises (bytes), and whether TCP may
     hand several packets on at once (`linux`: up to 1 ms of its pacing rate; `none`: one), and with how many packets its
-    connections begin (None: the kernel's ten)."""
+    connections begin (None: the kernel's ten). starts: what is different for some of them; the first that fits counts."""
 
     sysctls: dict[str, str] = field(default_factory=dict)
     ack: str = "delayed"
     mss: int | None = None
     bursts: str = "linux"
     initial_window: int | None = None
+    starts: tuple[ConnectionStart, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +117,8 @@ class Capture:
 
 BATCH_MODULE = "warp_rxbatch"
 """The kernel module that batches receivers: for virtual time only."""
+START_MODULE = "warp_start"
+"""The kernel module that lets a route say a connection's first ssthresh and its largest window."""
 
 
 @dataclass(frozen=True)
@@ -153,12 +186,22 @@ def from_json(text: str) -> Plan:
     return Plan(
         network=_network(data.pop("network")),
         flows=tuple(FlowPlan(**flow) for flow in data.pop("flows")),
-        hosts={name: HostSettings(**settings) for name, settings in data.pop("hosts").items()},
+        hosts={name: _host(settings) for name, settings in data.pop("hosts").items()},
         traffic=tuple(TrafficPlan(**traffic) for traffic in data.pop("traffic", ())),
         captures=tuple(Capture(**capture) for capture in data.pop("captures")),
         modules=tuple(Module(**module) for module in data.pop("modules")),
         **data,
     )
+
+
+def _host(data: dict[str, Any]) -> HostSettings:
+    starts = tuple(_start(start) for start in data.pop("starts", ()))
+    return HostSettings(**data, starts=starts)
+
+
+def _start(data: dict[str, Any]) -> ConnectionStart:
+    known: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    return ConnectionStart(**known)
 
 
 def _network(data: Mapping[str, Any]) -> Network:

@@ -67,6 +67,27 @@ class Cca(Model):
         return self
 
 
+def _window(text: str) -> None:
+    if quantities.size_bytes(text) > MAX_WINDOW_BYTES:
+        raise ValueError(f"{text!r}: a window has at most {MAX_WINDOW_BYTES} bytes")
+
+
+MAX_WINDOW_BYTES = 1 << 30
+"""What a TCP header can announce (RFC 7323)."""
+Packets = Annotated[int, Field(ge=1, le=1_000_000)] | Literal["none"] | Annotated[str, checked(_window)]
+
+
+class StartValues(Model):
+    """How the connections of an entry begin: in packets, or a size that is as many as fit into it.
+
+    Left out, or none, they are the kernel's (10, none, none), or what the algorithm itself says.
+    """
+
+    initial_window: Packets | None = None
+    initial_ssthresh: Packets | None = None
+    max_window: Packets | None = None
+
+
 def with_short_cca(data: Any) -> Any:
     """`cca: reno` is short for `cca: {name: reno}`."""
     short = isinstance(data, dict) and isinstance(data.get("cca"), str)

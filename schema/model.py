@@ -18,9 +18,11 @@ from schema.base import (
     ParamName,
     Scalar,
     Size,
+    StartValues,
     SysctlName,
     SysctlValue,
     Time,
+    checked,
     with_short_cca,
 )
 from schema.names import host_kinds
@@ -47,11 +49,20 @@ class Topology(Model):
     links: dict[Annotated[str, Field(pattern=r"^\w{1,9}[>-]\w{1,9}$")], dict[str, str]] = {}
 
 
+def _ack_wait(text: str) -> None:
+    if not 0 < quantities.delay_ns(text) <= MOST_ACK_WAIT_NS:
+        raise ValueError(f"{text!r}: an ACK waits for more than 0 and at most 500 ms (RFC 1122)")
+
+
+MOST_ACK_WAIT_NS = 500_000_000
+
+
 class HostRules(Model):
     """What is set on a host before a run."""
 
     sysctls: dict[SysctlName, SysctlValue] = {}
-    ack: Literal["delayed", "every"] | None = None
+    ack: Literal["delayed", "every", "second"] | None = None
+    ack_wait: Annotated[str, checked(_ack_wait)] | None = None
     mss: Annotated[int, Field(ge=88, le=8960)] | None = None
     bursts: Literal["linux", "none"] | None = None
     initial_window: Annotated[int, Field(ge=1, le=1000)] | None = None
@@ -62,8 +73,18 @@ class Hosts(HostRules):
 
     only: dict[NodeName, HostRules] = {}
 
+    @model_validator(mode="after")
+    def _somebody_waits(self) -> Hosts:
+        acks = {name: rule.ack or self.ack for name, rule in self.only.items()}
+        idle = [f"{name}: " for name, rule in self.only.items() if rule.ack_wait and acks[name] != "second"]
+        if self.ack_wait and "second" not in (self.ack, *acks.values()):
+            idle.append("")
+        if idle:
+            raise ValueError(f"{idle[0]}ack_wait is how long ACKs wait with `ack: second`, which is not there")
+        return self
 
-class Flow(Model):
+
+class Flow(StartValues):
     """One flow; ends at `stop`, after `size`, or with the experiment."""
 
     name: Name | None = None

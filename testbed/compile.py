@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from base import quantities
 from base.errors import Problem, SpecError
@@ -12,13 +13,23 @@ from hosts import abilities
 from network.frames import FULL_FRAME_BYTES
 from network.model import Network, idle_rtt_ns, path
 from network.tc import own_modules
-from plan.model import BATCH_MODULE, FIRST_PORT, Capture, FlowPlan, HostSettings, Module, Plan
+from plan.model import (
+    BATCH_MODULE,
+    FIRST_PORT,
+    START_MODULE,
+    Capture,
+    ConnectionStart,
+    FlowPlan,
+    HostSettings,
+    Module,
+    Plan,
+)
 from schema.base import Cca
 from schema.cca_params import in_tree_params, module_params
 from schema.load import Document, Loc
 from schema.model import Experiment, Flow, HostRules
-from schema.traffic import KINDS, TcpEntry
-from testbed import compile_traffic
+from schema.traffic import TcpEntry
+from testbed import compile_starts, compile_traffic
 from testbed.compile_context import Window
 from testbed.network import network_of
 
@@ -27,6 +38,8 @@ START_GRID_S = 3600
 must not depend on it. In virtual time waiting costs nothing."""
 GUEST_MODULES = "/run/warpbed/modules"
 """Where the virtual host's guest sees the kernel build's modules."""
+ACK_WAIT = "100ms"
+"""What a receiver with `ack: second` waits for the next packet, where the file does not say it; ns-2's sink has the same."""
 NO_PORTS = "1"
 """A port that no flow uses."""
 GRACE_S = 60.0
@@ -50,12 +63,17 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1) -> P
     """
     network = network_of(experiment, document)
     _check_nodes(experiment, document, network)
-    _check_kernel(experiment, document, network)
+    network = with_ack_waits(network, experiment)
     compile_traffic.check_names(experiment, document, [node.name for node in network.nodes])
-    _check_http(experiment, document)
     when = compile_traffic.windows(experiment, document, seed)
     flows = tuple(_flow(i, flow, when[flow_name(i, flow)]) for i, flow in enumerate(experiment.flows))
+    values = [compile_starts.values_of(experiment, document, ("flows", i)) for i in range(len(flows))]
+    flows = compile_starts.with_client_ports(flows, values, document)
+    ports = [compile_traffic.port(experiment, i) for i in range(len(experiment.traffic))]
+    starts = compile_starts.starts(experiment, document, flows, ports)
     flows += tuple(compile_traffic.flow_plans(experiment, when))
+    modules = tuple(_modules(experiment, document, network, starts))
+    _check_kernel(experiment, document, network)
     samplers = experiment.samplers
     return Plan(
         network=network,
@@ -63,13 +81,15 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1) -> P
         duration_s=quantities.seconds(experiment.duration),
         grace_s=GRACE_S,
         start_grid_s=START_GRID_S,
-        hosts={node.name: _host(node.name, experiment, network, flows) for node in network.nodes},
+        hosts={
+            node.name: _host(node.name, experiment, network, flows, starts.get(node.name, ())) for node in network.nodes
+        },
         captures=tuple(_captures(experiment, document, network, flows)),
         traffic=tuple(compile_traffic.traffic_plans(experiment, when, seed, document)),
         tcp_probe=samplers.tcp_probe and bool(flows),
         sockets_interval_s=_interval(samplers.sockets),
         queues_interval_s=_interval(samplers.queues),
-        modules=tuple(_modules(experiment, document, network)),
+        modules=modules,
         cca_params=in_tree_params(ccas_of(experiment), document),
     )
 
@@ -136,21 +156,6 @@ def ccas_of(experiment: Experiment) -> list[tuple[Loc, Cca]]:
     return [(loc, entry.cca) for loc, entry in tcp_entries(experiment)]
 
 
-def _check_http(experiment: Experiment, document: Document) -> None:
-    """nginx sends with its node's algorithm, so a node's web and video traffic must agree on it."""
-    seen: dict[str, str] = {}
-    for i, entry in enumerate(experiment.traffic):
-        if (
-            isinstance(entry, TcpEntry)
-            and entry.data_comes_from_the_server
-            and seen.setdefault(entry.source, entry.cca.name) != entry.cca.name
-        ):
-            message = (
-                f"other web or video traffic from {entry.source} uses {seen[entry.source]}; a node's nginx has one"
-            )
-            raise SpecError([Problem(document.file, document.line(("traffic", i, "cca")), f"traffic.{i}.cca", message)])
-
-
 def _flow(index: int, flow: Flow, window: Window) -> FlowPlan:
     start_s, size, stop_s = window.start_s, flow.size, window.stop_s
     return FlowPlan(
@@ -167,12 +172,13 @@ def _flow(index: int, flow: Flow, window: Window) -> FlowPlan:
     )
 
 
-def _is_served(app: str) -> bool:
-    """Whether the data of a flow comes from the node that waits for connections."""
-    return app in KINDS and KINDS[app].data_comes_from_the_server
-
-
-def _host(name: str, experiment: Experiment, network: Network, flows: tuple[FlowPlan, ...]) -> HostSettings:
+def _host(
+    name: str,
+    experiment: Experiment,
+    network: Network,
+    flows: tuple[FlowPlan, ...],
+    starts: tuple[ConnectionStart, ...],
+) -> HostSettings:
     send, receive = socket_buffers(network, flows)
     sysctls = {
         **PINNED_SYSCTLS,
@@ -181,22 +187,40 @@ def _host(name: str, experiment: Experiment, network: Network, flows: tuple[Flow
     }
     if any(direction.queue.ecn for direction in network.directions()):
         sysctls["net.ipv4.tcp_ecn"] = "1"  # a queue that marks is of no use to flows that do not ask for it
-    algorithms = {flow.cca for flow in flows if flow.source == name}
-    algorithms = {flow.cca for flow in flows if flow.source == name and _is_served(flow.app)} or algorithms
-    if len(algorithms) == 1:
-        # iperf3 sets the algorithm after its connection has sent a first message; like this it counts from the handshake
-        sysctls["net.ipv4.tcp_congestion_control"] = algorithms.pop()
-    rules: list[HostRules] = [experiment.hosts]
-    if name in experiment.hosts.only:
-        rules.append(experiment.hosts.only[name])
     ack, mss, bursts, window = "delayed", None, "linux", None
-    for rule in rules:
+    for rule in _rules(name, experiment):
         sysctls.update({key: str(value) for key, value in rule.sysctls.items()})
         ack = rule.ack or ack
         mss = rule.mss if rule.mss is not None else mss
         bursts = rule.bursts or bursts
         window = rule.initial_window or window
-    return HostSettings(sysctls, ack, mss, bursts, window)
+    return HostSettings(sysctls, ack, mss, bursts, window, starts)
+
+
+def _rules(name: str, experiment: Experiment) -> list[HostRules]:
+    """What the file says of a host, the more particular last."""
+    return [experiment.hosts, *(rule for node, rule in experiment.hosts.only.items() if node == name)]
+
+
+def with_ack_waits(network: Network, experiment: Experiment) -> Network:
+    """The network with receivers that acknowledge every second packet."""
+    waits = {node.name: _ack_wait_ns(node.name, experiment) for node in network.nodes}
+    links = tuple(
+        replace(
+            link,
+            forward=replace(link.forward, ack_wait_ns=waits[link.a]),
+            backward=replace(link.backward, ack_wait_ns=waits[link.b]),
+        )
+        for link in network.links
+    )
+    return replace(network, links=links)
+
+
+def _ack_wait_ns(name: str, experiment: Experiment) -> int | None:
+    ack, wait = None, ACK_WAIT
+    for rule in _rules(name, experiment):
+        ack, wait = rule.ack or ack, rule.ack_wait or wait
+    return quantities.delay_ns(wait) if ack == "second" else None
 
 
 def _captures(
@@ -231,7 +255,9 @@ def _interval(text: str) -> float | None:
     return None if text == "off" else quantities.seconds(text)
 
 
-def _modules(experiment: Experiment, document: Document, network: Network) -> Iterable[Module]:
+def _modules(
+    experiment: Experiment, document: Document, network: Network, starts: Mapping[str, tuple[ConnectionStart, ...]]
+) -> Iterable[Module]:
     def module(name: str, params: dict[str, str]) -> Module:
         return Module(f"{GUEST_MODULES}/{name}.ko", params)
 
@@ -241,5 +267,7 @@ def _modules(experiment: Experiment, document: Document, network: Network) -> It
     yield module(BATCH_MODULE, {"ports": ports})
     for name in own_modules(network.directions()):
         yield module(name, {})
+    if any(start.needs_module for node in starts.values() for start in node):
+        yield module(START_MODULE, {})
     for name, params in module_params(ccas_of(experiment), document).items():
         yield module(name, params)

@@ -118,3 +118,9 @@ def processes_with(text: str) -> list[str]:
         if text in line and entry.parent.name != str(os.getpid()):
             found.append(line)
     return found
+
+
+def plan(run: dict[str, Any]) -> dict[str, Any]:
+    """What a run's agent was told."""
+    told: dict[str, Any] = json.loads((run["path"] / "raw/plan.json").read_text())
+    return told

@@ -19,6 +19,7 @@ from hosts.realtime import in_real_time
 from hosts.remote import OUT, RemoteError
 from hosts.watch import keep_facts
 from network.model import address_plan
+from network.tc import own_modules, own_work
 from plan.model import Plan
 from schema.model import Experiment
 
@@ -58,6 +59,16 @@ class LabHost:
                 continue
             for peer in sorted({i.peer for i in own.interfaces} - set(self.machines[name].nics)):
                 found.append(f"the machine of {name} names no interface towards {peer} (lab_nics: {{{peer}: …}})")
+        if any(start.needs_module for host in plan.hosts.values() for start in host.starts):
+            found.append(
+                "a first ssthresh or a largest window (initial_ssthresh, max_window) needs the module warp_start, which no "
+                "lab machine loads; run it with --host virtual or --host vm"
+            )
+        for name in own_modules(plan.network.directions()):
+            work = next(what for d in plan.network.directions() if (what := own_work(name, d)))
+            found.append(
+                f"{work}: the module {name} is not loaded on lab machines; run it with --host virtual or --host vm"
+            )
         for name in {*(flow.cca for flow in plan.flows)} - {"reno"}:
             for node in {flow.source for flow in plan.flows if flow.cca == name} & set(self.machines):
                 if name not in self.machines[node].modules:

@@ -18,7 +18,7 @@ from pathlib import Path
 from base.paths import ROOT
 from hosts.abilities import QUEUE_OPTIONS
 from network.tc import own_modules, own_work
-from plan.model import Plan
+from plan.model import START_MODULE, Plan
 
 CLONE_NEWNET = 0x40000000
 TOOLS = {
@@ -49,6 +49,7 @@ ATTEMPTS: dict[str, list[str]] = {
     "netem": ["tc qdisc add dev wbp1 root netem limit 1000 delay 1ms"],
     "ingress": ["tc qdisc add dev wbp1 ingress"],
     "matchall": ["tc filter add dev wbp1 ingress matchall action mirred egress redirect dev wbp0"],
+    "port rules": ["ip rule add ipproto tcp sport 10001-10002 lookup 1000"],
 }
 NEEDS = {
     "veth": "CONFIG_VETH",
@@ -58,6 +59,7 @@ NEEDS = {
     **QUEUE_OPTIONS,
     "ingress": "CONFIG_NET_SCH_INGRESS",
     "matchall": "CONFIG_NET_CLS_MATCHALL and CONFIG_NET_ACT_MIRRED",
+    "port rules": "CONFIG_IP_MULTIPLE_TABLES",
 }
 ALGORITHMS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 ELSEWHERE = "run it with --host virtual or --host vm"
@@ -84,13 +86,15 @@ def _kernel_problems(plan: Plan) -> Iterator[str]:
 
 
 def needed(plan: Plan) -> set[str]:
-    """Which of the attempts the plan's links need."""
+    """Which of the attempts the plan's links and connections need."""
     directions = [d for link in plan.network.links for d in (link.forward, link.backward)]
     found = {"veth"}
     if any(d.rate_bps is not None for d in directions):
         found |= {"tbf", "pfifo"}
     if any(d.has_wire for d in directions):
         found |= {"netem", "ingress", "matchall"}
+    if any(host.starts for host in plan.hosts.values()):
+        found.add("port rules")
     return found | {d.queue.kind for d in directions if d.queue.kind in QUEUE_OPTIONS}
 
 
@@ -102,6 +106,14 @@ def _module_problems(plan: Plan) -> Iterator[str]:
                 f"{what} needs the module {name}, and none is installed for this kernel ({os.uname().release}); "
                 f"install it (docs/kernels.md), or {ELSEWHERE}"
             )
+
+    if any(start.needs_module for host in plan.hosts.values() for start in host.starts) and not has_module(
+        START_MODULE
+    ):
+        yield (
+            f"a first ssthresh or a largest window needs the module {START_MODULE}, and none is installed for this kernel "
+            f"({os.uname().release}); install it (docs/kernels.md), or {ELSEWHERE}"
+        )
 
 
 def _algorithm_problems(plan: Plan) -> Iterator[str]:

@@ -122,6 +122,23 @@ static inline bool cc_is_new(const struct tcp_sock *tp)
 }
 
 /*
+ * The SYN was lost, and tcp_init_transfer() has made the first window one packet
+ * (RFC 5681): it stays so, unlike one that a route has chosen.
+ */
+static inline bool cc_syn_lost(const struct tcp_sock *tp)
+{
+	return tp->total_retrans > 1 && tp->undo_marker;
+}
+
+/* The first window or ssthresh: what the route says (RTAX_*), else the module's own. */
+static inline u32 cc_route_metric(const struct sock *sk, int metric, u32 own)
+{
+	const struct dst_entry *dst = __sk_dst_get((struct sock *)sk);
+
+	return (dst ? dst_metric(dst, metric) : 0) ?: own;
+}
+
+/*
  * Send packets one by one.  The stack gathers about 1 ms worth of them
  * (tcp_tso_autosize() and tcp_tso_should_defer()), even where the interface has
  * TSO and GSO off; the bursts queue behind themselves (3 packets at 50 Mbit/s),

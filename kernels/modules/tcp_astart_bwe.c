@@ -47,7 +47,8 @@ static void bwe_init(struct sock *sk)
 	ca->base_rtt_us = CC_RTT_MAX_US;
 	ca->delivered = tp->delivered;
 	if (cc_is_new(tp))
-		tp->snd_ssthresh = READ_ONCE(astart_init_ssthresh);
+		tp->snd_ssthresh = cc_route_metric(sk, RTAX_SSTHRESH,
+						   READ_ONCE(astart_init_ssthresh));
 	trace_cc_hook(sk, CC_INIT, 0, -1);
 }
 

@@ -75,7 +75,7 @@ static void ftat_init(struct sock *sk)
 
 	memset(ca, 0, sizeof(*ca));
 	ca->init_cwnd = max(READ_ONCE(init_bytes) / max(tp->mss_cache, 1U), 1U);
-	if (cc_is_new(tp) && tcp_snd_cwnd(tp) > 1)
+	if (cc_is_new(tp) && !cc_syn_lost(tp))
 		cc_set_cwnd(tp, ca->init_cwnd, 1);
 	else
 		ca->phase = FTAT_INCREASE;

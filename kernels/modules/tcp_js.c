@@ -52,7 +52,7 @@ static void js_init(struct sock *sk)
 		cc_group_join(group, &ca->conn, tp);
 	}
 	spin_unlock_bh(&cc_groups_lock);
-	if (fair && cc_is_new(tp) && tp->srtt_us && tcp_snd_cwnd(tp) > 1) {
+	if (fair && cc_is_new(tp) && tp->srtt_us && !cc_syn_lost(tp)) {
 		tp->snd_ssthresh = fair;
 		cc_set_cwnd(tp, fair, 2);
 		cc_group_publish(&ca->conn, tp);

@@ -44,7 +44,7 @@ struct lbc {
 static void lbc_begin(struct sock *sk, bool per_ack)
 {
 	struct lbc *ca = inet_csk_ca(sk);
-	u32 ssthresh = READ_ONCE(init_ssthresh);
+	u32 ssthresh = cc_route_metric(sk, RTAX_SSTHRESH, READ_ONCE(init_ssthresh));
 
 	ca->lost = 0;
 	ca->per_ack = per_ack;

@@ -172,8 +172,9 @@ static void medley_init(struct sock *sk)
 	medley_next_round(sk);
 	cc_send_singly(sk);
 	/* tcp_init_transfer() has set the kernel's initial window before */
-	if (cc_is_new(tp) && tcp_snd_cwnd(tp) > 1)
-		cc_set_cwnd(tp, READ_ONCE(init_cwnd), 1);
+	if (cc_is_new(tp) && !cc_syn_lost(tp))
+		cc_set_cwnd(tp, cc_route_metric(sk, RTAX_INITCWND,
+						READ_ONCE(init_cwnd)), 1);
 	trace_cc_hook(sk, CC_INIT, 0, -1);
 }
 

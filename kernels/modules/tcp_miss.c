@@ -87,7 +87,7 @@ static void miss_init(struct sock *sk)
 		cc_group_join(group, &ca->conn, tp);
 	}
 	spin_unlock_bh(&cc_groups_lock);
-	if (fair && cc_is_new(tp) && tcp_snd_cwnd(tp) > 1) {
+	if (fair && cc_is_new(tp) && !cc_syn_lost(tp)) {
 		first = max(first, tcp_snd_cwnd(tp));
 		tp->snd_ssthresh = max(fair, first);
 		if (first > tcp_snd_cwnd(tp)) {

@@ -103,7 +103,7 @@ static void past_init(struct sock *sk)
 
 	memset(ca, 0, sizeof(*ca));
 	ca->base_rtt_us = CC_RTT_MAX_US;
-	if (cc_is_new(tp) && tcp_snd_cwnd(tp) > 1) {
+	if (cc_is_new(tp) && !cc_syn_lost(tp)) {
 		cc_send_singly(sk);
 		ca->measuring = !!cc_output_start(sk, sizeof(struct cc_output),
 						  past_place);

@@ -175,9 +175,11 @@ static void spm_init(struct sock *sk)
 	ca->base_rtt_us = CC_RTT_MAX_US;
 	ca->ended = 1;
 	if (cc_is_new(tp)) {
-		if (tcp_snd_cwnd(tp) > 1)
-			cc_set_cwnd(tp, READ_ONCE(init_cwnd), 1);
-		tp->snd_ssthresh = READ_ONCE(init_ssthresh);
+		if (!cc_syn_lost(tp))
+			cc_set_cwnd(tp, cc_route_metric(sk, RTAX_INITCWND,
+							READ_ONCE(init_cwnd)), 1);
+		tp->snd_ssthresh = cc_route_metric(sk, RTAX_SSTHRESH,
+						   READ_ONCE(init_ssthresh));
 		cc_send_singly(sk);
 		ca->ended = !cc_output_start(sk, sizeof(struct cc_invert),
 					     spm_place);

@@ -87,7 +87,7 @@ static void ssipp_init(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct ssipp *ca = inet_csk_ca(sk);
-	u32 ssthresh = READ_ONCE(init_ssthresh);
+	u32 ssthresh = cc_route_metric(sk, RTAX_SSTHRESH, READ_ONCE(init_ssthresh));
 
 	memset(ca, 0, sizeof(*ca));
 	if (cc_is_new(tp)) {

@@ -59,7 +59,11 @@ def test_a_plan_needs_of_the_kernel_what_its_links_need(tmp_path: Path) -> None:
     near = prepare(lab.write(tmp_path, NEARBY)).plans[0]
     far = prepare(lab.write(tmp_path, NEARBY.replace("0ms", "5ms"))).plans[0]
     # a wire keeps the time that a packet takes at the link's rate, without any delay too
-    assert probe.needed(near) == {"veth", "tbf", "pfifo", "netem", "ingress", "matchall"} == probe.needed(far)
+    assert (
+        probe.needed(near)
+        == {"veth", "tbf", "pfifo", "netem", "ingress", "matchall", "port rules"}
+        == probe.needed(far)
+    )
 
 
 def test_without_root_check_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

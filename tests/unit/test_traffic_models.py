@@ -263,10 +263,13 @@ def test_bad_places_are_refused(tmp_path: Path, change: tuple[str, str], words: 
     assert words in str(caught.value)
 
 
-def test_web_servers_of_one_node_share_an_algorithm(tmp_path: Path) -> None:
+def test_web_servers_of_one_node_each_have_their_algorithm(tmp_path: Path) -> None:
     more = "  - {name: u, kind: video, cca: cubic, from: s1, to: d1}\n"
-    with pytest.raises(SpecError, match="a node's nginx has one"):
-        plan_of(tmp_path, "kind: web, cca: reno", "10s", more=more)
+    plan = plan_of(tmp_path, "kind: web, cca: reno", "10s", more=more)
+    assert {(start.own_ports, start.cca) for start in plan.hosts["s1"].starts} == {
+        ((5201, 5201), "reno"),
+        ((5202, 5202), "cubic"),
+    }
 
 
 def test_playback_stalls_when_the_buffer_runs_dry() -> None:

@@ -7,18 +7,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from schema.base import NodeName
+from schema.base import NodeName, StartValues
 from schema.traffic.entry import BusyPeriods, Sizes, TcpEntry, Times
 
 
-class OnOff(BusyPeriods, TcpEntry):
+class OnOff(BusyPeriods, StartValues, TcpEntry):
     """TCP connections that send all they can while on, and nothing while off."""
 
     kind: Literal["on_off"]
     connections: Annotated[int, Field(ge=1, le=1000)] = 1
 
 
-class Transfers(TcpEntry):
+class Transfers(StartValues, TcpEntry):
     """TCP transfers that arrive one after the other (FTP): gaps or a count, sizes or lifetimes."""
 
     kind: Literal["transfers"]
