@@ -33,8 +33,9 @@ def kernel_inputs(facts: Mapping[str, Any], plan: Plan, image: str = "") -> Kern
 
     image: what else identifies the system that boots the kernel
     """
-    versions = {module["name"]: str(module["srcversion"]) for module in facts["modules"]}
+    versions = {module["name"]: str(module["srcversion"]) for module in facts.get("modules", ())}
     names = sorted({PurePath(module.path).stem for module in plan.modules})
     # a module that the build lacks has no version here; the host refuses the plan before it starts anything
-    kernel = "-".join(part for part in (str(facts["kernel_key"]), image) if part)
+    whole = facts.get("kernel_key", facts["key"])  # a build of somebody's own may have but one key
+    kernel = "-".join(part for part in (str(whole), image) if part)
     return KernelInputs(kernel, {name: versions.get(name, "") for name in names})
