@@ -37,6 +37,11 @@ class Specification:
         self.cwnd = cwnd
         self.ssthresh = math.inf
         self.now_s = now_s
+        self.wrong: list[str] = []
+        """What the stack did that the algorithm forbids; compare() takes it for a mismatch."""
+        self.stack_window: int | None = None
+        """The window as the stack has it by now, for what counts in whole windows; compare() keeps it."""
+        self._prior = (cwnd, math.inf)
 
     def on_start(self, delivered: int, in_flight: int) -> None:
         """The connection begins (SYN and handshake count as the stack counts them)."""
@@ -67,6 +72,44 @@ class Specification:
 
     def on_loss(self, now_s: float) -> None:
         """A loss was found (fast recovery or timeout begins): set ssthresh."""
+
+    def before_loss(self, *, reducing: bool) -> None:
+        """Comes before on_loss(); keeps what an undo gives back.
+
+        The threshold is that of RFC 2861: never less than three quarters of the window, unless one reduction of it is
+        going on already.
+        """
+        w = math.floor(self.cwnd + 1e-9)
+        self._prior = (self.cwnd, self.ssthresh if reducing else max(self.ssthresh, (w >> 1) + (w >> 2)))
+
+    @property
+    def whole_window(self) -> int:
+        return math.floor(self.cwnd + 1e-9) if self.stack_window is None else self.stack_window
+
+    @property
+    def before_reduction(self) -> int:
+        """The window when the last loss was found."""
+        return math.floor(self._prior[0] + 1e-9)
+
+    def on_undo(self) -> None:
+        """The last loss was none (RFC 4015): window and threshold are not less than before it."""
+        cwnd, ssthresh = self._prior
+        self.cwnd = max(self.cwnd, cwnd)
+        self.ssthresh = max(self.ssthresh, ssthresh)
+
+    def on_unused(self, cwnd: int) -> None:
+        """The window was not used for an RTO and the stack has reduced it to cwnd (RFC 2861)."""
+        w = math.floor(self.cwnd + 1e-9)
+        self.ssthresh = max(self.ssthresh, (w >> 1) + (w >> 2))
+        self.cwnd = float(cwnd)
+
+    def on_fast_retransmit(self, una: int, nxt: int) -> None:
+        """Fast recovery begins with what was sent up to nxt and is ACKed up to una; on_loss() came before."""
+
+    def on_smaller_packets(self) -> None:
+        """The path's MTU has become smaller and packets are sent again: no sign of congestion (RFC 1191)."""
+        w = math.floor(self.cwnd + 1e-9)
+        self.ssthresh = max(self.ssthresh, (w >> 1) + (w >> 2))
 
     def on_recovered(self, delivered: int, in_flight: int) -> None:
         """Fast recovery is over: the window becomes ssthresh."""

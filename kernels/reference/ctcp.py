@@ -88,3 +88,8 @@ class Ctcp(Reno):
         super().on_timeout(delivered, in_flight)
         self.aimd, self.dwnd = 1.0, 0.0
         self._next_round(delivered, in_flight)
+
+    def on_undo(self) -> None:
+        """The delay window begins again: what it was is not kept."""
+        super().on_undo()
+        self.aimd, self.dwnd = self.cwnd, 0.0

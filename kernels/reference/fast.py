@@ -60,3 +60,7 @@ class Fast(Specification):
         super().on_timeout(delivered, in_flight)
         self.target = 2.0
         self._next_round(delivered, in_flight)
+
+    def on_undo(self) -> None:
+        super().on_undo()
+        self.target = self.cwnd

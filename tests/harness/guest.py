@@ -50,6 +50,8 @@ OUT = pathlib.Path("/mnt")
 TRACEFS = pathlib.Path("/sys/kernel/tracing")
 PORT = 5001
 GRID_S = 1000
+RENEGE_S = 0.15
+SO_RCVBUFFORCE = 33
 PAGE_BYTES = 65536
 
 
@@ -65,7 +67,16 @@ def boot() -> None:
     mount("hostfs", str(OUT), match[1])
 
 
-def receiver(total_flows: int, *, ipv6: bool) -> None:
+def renege(conn: socket.socket, times: list[float], start: float) -> None:
+    """Leave no room for what came out of order: the kernel drops it, though it has been SACKed."""
+    for at_s in times:
+        time.sleep(max(0.0, start + at_s - time.monotonic()))
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        time.sleep(RENEGE_S)
+        conn.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 24)
+
+
+def receiver(total_flows: int, *, ipv6: bool, renege_s: list[float], start: float) -> None:
     enter("rcv")
     if ipv6:
         listener = socket.create_server(("::", PORT), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
@@ -82,6 +93,8 @@ def receiver(total_flows: int, *, ipv6: bool) -> None:
     for _ in range(total_flows):
         conn, _peer = listener.accept()
         threading.Thread(target=drain, args=(conn,), daemon=True).start()
+        if renege_s:
+            threading.Thread(target=renege, args=(conn, renege_s, start), daemon=True).start()
     time.sleep(1e9)
 
 
@@ -91,10 +104,15 @@ def sender(flow: dict[str, Any], start: float) -> None:
     time.sleep(max(0.0, start + flow["start_s"] - time.monotonic()))
     ipv6 = ":" in flow["dst"]
     sock = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET, socket.SOCK_STREAM)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow["cca"].encode())
+    cca = flow["cca"].encode()
+    sock.setsockopt(
+        socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow["begins_with"].encode() if flow["chosen_s"] else cca
+    )
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.bind((SENDERS[flow["host"]][ipv6], flow["port"]))
     sock.connect((flow["dst"], PORT))
+    if flow["chosen_s"]:
+        threading.Thread(target=choose, args=(sock, cca, start + flow["chosen_s"]), daemon=True).start()
     block = bytes(1 << 18)
     for seconds, rate in flow["phases"]:
         end = time.monotonic() + seconds
@@ -111,6 +129,11 @@ def sender(flow: dict[str, Any], start: float) -> None:
             except TimeoutError:
                 break
     os._exit(0)
+
+
+def choose(sock: socket.socket, cca: bytes, at: float) -> None:
+    time.sleep(max(0.0, at - time.monotonic()))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cca)
 
 
 def blackout(at_s: float, seconds: float, start: float) -> None:
@@ -182,8 +205,8 @@ def run(s: dict[str, Any], number: int) -> dict[str, Any]:
         children.append(pid)
 
     before = {name: counters(name) for name in ("snd", "rcv")}
-    fork(lambda: receiver(len(s["flows"]), ipv6=s["ipv6"]))
     start = math.ceil((time.monotonic() + 1) / GRID_S) * float(GRID_S)
+    fork(lambda: receiver(len(s["flows"]), ipv6=s["ipv6"], renege_s=s["renege_s"], start=start))
     for flow in s["flows"]:
         fork(sender, flow, start)
     for at_s, seconds in s["blackouts"]:

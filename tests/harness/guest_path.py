@@ -128,14 +128,25 @@ def build_path() -> None:
                     write_sysctl(key, value)
 
 
-def netem(netns: str, dev: str, delay_ms: float, rate_mbit: float, loss_percent: float, seed: int) -> None:
+def netem(
+    netns: str,
+    dev: str,
+    delay_ms: float,
+    rate_mbit: float,
+    loss_percent: float,
+    seed: int,
+    reorder_percent: float = 0.0,
+) -> None:
     """Replace the root qdisc; tc of Debian 12 cannot say the seed of the losses, so this speaks netlink itself."""
 
     def attribute(kind: int, body: bytes) -> bytes:
         return struct.pack("=HH", 4 + len(body), kind) + body + bytes(-len(body) % 4)
 
     loss = min(2**32 - 1, round(loss_percent / 100 * 2**32))
-    options = struct.pack("=IIIIII", 0, 1_000_000, loss, 0, 0, 0)
+    gap = int(reorder_percent > 0)
+    options = struct.pack("=IIIIII", 0, 1_000_000, loss, gap, 0, 0)
+    if gap:
+        options += attribute(3, struct.pack("=II", round(reorder_percent / 100 * 2**32), 0))  # TCA_NETEM_REORDER
     options += attribute(10, struct.pack("=q", round(delay_ms * 1e6)))  # TCA_NETEM_LATENCY64
     options += attribute(14, struct.pack("=Q", seed))  # TCA_NETEM_PRNG_SEED
     if rate_mbit:
@@ -159,6 +170,7 @@ def prepare(s: dict[str, Any]) -> None:
         with inside(name):
             sh(f"ip route replace default via {address.removesuffix('1')}2 advmss {mss}")
             write_sysctl("tcp_sack", str(int(s["sack"])))
+            write_sysctl("tcp_ecn", "1" if s["ecn"] else "2")
     with inside("snd"):
         subprocess.run(["tc", "qdisc", "del", "dev", "snd-rtr", "root"], capture_output=True, check=False)
         if s["sender_mbit"]:
@@ -171,24 +183,25 @@ def prepare(s: dict[str, Any]) -> None:
     with inside("rtr"):
         subprocess.run(["tc", "qdisc", "del", "dev", "rtr-wir", "root"], capture_output=True, check=False)
         if s["rate_mbit"]:
+            queue = s["queue"] or f"pfifo limit {s['buffer_packets']}"
             sh(
                 "tc -batch -",
                 f"qdisc add dev rtr-wir root handle 1: tbf rate {s['rate_mbit']}mbit burst {2 * frame} "
-                f"limit 100000000\nqdisc add dev rtr-wir parent 1:1 handle 10: pfifo limit {s['buffer_packets']}\n",
+                f"limit 100000000\nqdisc add dev rtr-wir parent 1:1 handle 10: {queue}\n",
             )
     if s["ipv6"]:
         use_ipv6(on=True)
-    netem("wir", "wir-rcv", s["delay_ms"], s["rate_mbit"], s["loss_percent"], s["seed"])
+    netem("wir", "wir-rcv", s["delay_ms"], s["rate_mbit"], s["loss_percent"], s["seed"], s["reorder_percent"])
     netem("wir", "wir-rtr", s["delay_ms"], 0, s["ack_loss_percent"], s["seed"] + 1)
 
 
 def counters(netns: str) -> dict[str, int]:
-    """The kernel's TCP counters of a namespace."""
+    """The kernel's TCP counters of a namespace, and those of IP that are no part of MIB-II."""
     result: dict[str, int] = {}
     with inside(netns):
         text = pathlib.Path("/proc/net/netstat").read_text() + pathlib.Path("/proc/net/snmp").read_text()
     lines = text.splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=True):
-        if names.startswith(("TcpExt:", "Tcp:")):
+        if names.startswith(("TcpExt:", "Tcp:", "IpExt:")):
             result.update(zip(names.split()[1:], map(int, values.split()[1:]), strict=True))
     return result

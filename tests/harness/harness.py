@@ -78,6 +78,8 @@ class Flow:
     phases: tuple[tuple[float, float | None], ...] = ((10.0, None),)
     dst: str = "203.0.113.2"  # the receiver is also 203.0.113.3, and 2001:db8:3::2 and ::3 in a scenario with IPv6
     host: str = "snd"  # or alt, another network namespace
+    chosen_s: float = 0.0  # when the connection takes cca;
+    begins_with: str = "reno"  # until then it has this one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +93,10 @@ class Scenario:
     buffer_packets: int = 250
     packet_bytes: int = 1000
     loss_percent: float = 0.0
+    reorder_percent: float = 0.0  # so many skip the wire's delay and overtake the others
+    queue: str = ""  # another one than buffer_packets of drop-tail, in tc's words
+    ecn: bool = False
+    renege_s: tuple[float, ...] = ()  # when the receiver throws away what it has SACKed
     ack_loss_percent: float = 0.0
     seed: int = 1  # of the losses
     quickack: bool = True

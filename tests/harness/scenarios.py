@@ -8,6 +8,9 @@ import dataclasses
 from tests.harness.harness import Flow, Scenario
 
 LONGER = "tc -n wir qdisc change dev wir-rtr root netem delay 70ms limit 1000000"
+STEP = "tc -n wir qdisc change dev wir-rtr root netem delay 600ms limit 1000000"
+BACK = "tc -n wir qdisc change dev wir-rtr root netem delay 50ms limit 1000000"
+SMALL_MTU, WHOLE_MTU = "ip -n wir link set wir-rcv mtu 700", "ip -n wir link set wir-rcv mtu 1500"
 
 
 def standard(cca: str, module: str | None = None) -> dict[str, Scenario]:
@@ -30,4 +33,32 @@ def standard(cca: str, module: str | None = None) -> dict[str, Scenario]:
         ),
         "NewReno loss": change(base, sack=False, loss_percent=0.3),
         "delayed ACKs": change(base, quickack=False),
+    }
+
+
+def rough(cca: str, module: str | None = None) -> dict[str, Scenario]:
+    """What paths and hosts do beside losing packets: reordering and late ACKs (a loss is undone), ECN, a smaller MTU,
+    a receiver that forgets, a LAN, a long fat path, other algorithms and other flows on the host, a late choice."""
+    flow = Flow(cca, phases=((8, None),))
+    base = Scenario((flow,), (module or cca,), seconds=8, rate_mbit=10, delay_ms=30, buffer_packets=60)
+    change = dataclasses.replace
+    return {
+        "reordering, undone": change(base, reorder_percent=0.5, buffer_packets=200),
+        "late ACKs, undone": change(base, changes=((4, STEP), (6, BACK))),
+        "ECN": change(base, ecn=True, queue="codel target 10ms interval 100ms ecn"),
+        "smaller MTU": change(base, changes=((4, SMALL_MTU), (7.9, WHOLE_MTU))),
+        "reneging, loss": change(base, loss_percent=2, renege_s=tuple(i / 2 for i in range(4, 15))),
+        "LAN": change(
+            base, delay_ms=0.1, rate_mbit=30, flows=(change(flow, phases=((3, None),)),), seconds=3, buffer_packets=30
+        ),
+        "long fat path": change(base, rate_mbit=100, delay_ms=100, buffer_packets=1500, seconds=6),
+        "beside others": change(
+            base, flows=(flow, Flow("reno", 40001, phases=((8, None),)), Flow("cubic", 40002, 1.0, ((7, None),)))
+        ),
+        "flows that come and go, loss": change(
+            base,
+            loss_percent=0.2,
+            flows=tuple(Flow(cca, 40000 + i, 0.7 * i, ((2 + i % 3, None),)) for i in range(5)),
+        ),
+        "chosen late": change(base, flows=(change(flow, chosen_s=3.0),)),
     }
