@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Gentle HighSpeed TCP
+ * Gentle HighSpeed TCP, and HighSpeed TCP
  *
  * HighSpeed TCP while the bottleneck has room, Reno once it is full: congestion
  * avoidance is in HighSpeed mode until a statistical test finds that the RTTs
  * rise, and in Reno mode until it finds that they fall.
  *
- * Shingo Tokuda, master's thesis, Osaka University, 2003 ("Tokuda").
+ * Koichi Tokuda, master's thesis, Osaka University, 2003 ("Tokuda").
  *  - HighSpeed mode: a(w) packets per round, w (1 - b(w)) on a loss (eqs 2-4)
  *  - Reno mode: one packet per round; the reaction to a loss is the same (s5.1.2)
  *  - the mode survives fast retransmit; a timeout leads to slow start (s5.1.2)
  *  - duplicate ACKs in the initial slow start: ssthresh = W / 2, cwnd = W / 4,
  *    and transmission goes on at once (s5.1.1)
  *  - slow start also ends when the first packet of a window is ACKed before the
- *    window has been sent (s5.1.1)
+ *    window has been sent (s5.1.1); that takes an interface of the sender's own
+ *    that is no faster than the path, as the thesis' fast hosts have
+ *
+ * `hstcp` is HighSpeed TCP as the thesis compares with it: W_low = 31 and nothing
+ * of the above but the first line.  The kernel's own `highspeed` has W_low = 38.
  *
  * Differences from the paper
  *  - The test (open in the paper) is Pearson's correlation of send time and RTT
@@ -22,37 +26,48 @@
  *    n is test_points (32), the level test_level (1 %).  A point is the mean of
  *    an eighth of a window, so the bursts within a round do not look like trends
  *    and a test of 32 points spans four rounds.  Points of different tests do
- *    not overlap; a recovery begins a new test.
+ *    not overlap; a recovery begins a new test.  A packet that was overtaken
+ *    counts as sent with the first one of the test.
+ *  - A loss in Reno mode: "identical with TCP Reno" and "identical to that in the
+ *    HighSpeed mode" (both s5.1.2) contradict each other where b(w) < 1/2.
+ *    reno_loss=0 takes the second, 1 the first.
+ *  - The mode after a timeout (Fig 8 is lost) is that before it.
  *  - "Transmits again from the lost packet": the kernel's SACK recovery resends
  *    what is lost; the rate reduction aims at W / 4, and slow start to W / 2
- *    follows.
- *  - W_low is 31 as in the thesis; w_low=38 is RFC 3649.  a(w) and b(w) come from
- *    a table with linear interpolation, within 0.4 % of eq 3.
+ *    follows.  classic=1 has the thesis' recovery without SACK, see cc_classic.h:
+ *    the third loss in a window waits for a timeout and a window of one packet.
+ *  - W_low is 31 as in the thesis; w_low=38 is RFC 3649.  W_high, P_high and
+ *    b_high (83 000, 10^-7, 0.1) are RFC 3649's; the thesis prints the last two.
+ *    a(w) and b(w) come from a table with linear interpolation, within 0.4 % of
+ *    eq 3, and stay what they are above W_high.
  *  - Limited slow start (RFC 3742), which the thesis compares with, is the
  *    parameter max_ssthresh.
  *
- * Fixed point: a(w) 24.8, b(w) 16.16, t in 64 us and RTTs in us relative to the
- * first point.  With n <= 128 points, |t| < 2^20 and |d| < 2^24 every sum of
- * products times n stays below 2^62.
+ * Fixed point: a(w) 24.8, b(w) 16.16.
  *
  * Cost: an ACK is 2.8 to 3.4 times CUBIC's, since each is a sample of the
  * trend test, whose mean over a point is two 64-bit divisions, and a(w) is
  * interpolated; a loss (4.6 times) interpolates b(w) and clears the test.
  */
 #include "cc_common.h"
+#include "cc_classic.h"
 #include "cc_highspeed.h"
+#include "cc_trend.h"
 
 #define TRACE_SYSTEM tcp_ghighspeed
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
 
 #define GHS_POINTS_PER_WINDOW	8
-#define GHS_TIME_MAX	((1U << 20) - 1)	/* 64 us: 67 s */
+#define GHS_POINT_MAX	((u32)U16_MAX)
+#define GHS_FAST_RETRANSMITS	2	/* in a window, s4.2 */
 
 static unsigned int w_low __read_mostly = 31;
 static unsigned int test_points __read_mostly = 32;
 static unsigned int test_level __read_mostly = 1;
 static unsigned int max_ssthresh __read_mostly;
+static unsigned int reno_loss __read_mostly;
+static unsigned int classic __read_mostly;
 
 static int ghs_w_low_set(const char *val, const struct kernel_param *kp)
 {
@@ -83,76 +98,29 @@ MODULE_PARM_DESC(test_level, "one-sided level of the trend test, percent, 1-10 (
 CC_PARAM_RANGE(max_ssthresh_ops, 0, 1000000);
 module_param_cb(max_ssthresh, &max_ssthresh_ops, &max_ssthresh, 0644);
 MODULE_PARM_DESC(max_ssthresh, "limited slow start above this window (RFC 3742), packets, 0-1000000, 0 for none (0)");
-
-/* Sums over the points of a running test; d is the RTT in us, t the send time. */
-struct ghs_test {
-	u64 tt;
-	u64 dd;
-	s64 td;
-	u32 t;
-	s32 d;
-	u32 n;
-	u32 first_rtt_us;
-	u32 first_sent_us;
-};
+CC_PARAM_RANGE(switch_ops, 0, 1);
+module_param_cb(reno_loss, &switch_ops, &reno_loss, 0644);
+MODULE_PARM_DESC(reno_loss, "what a loss costs in Reno mode, 0-1: b(w) as in HighSpeed mode, or half (0)");
+module_param_cb(classic, &switch_ops, &classic, 0644);
+MODULE_PARM_DESC(classic, "loss recovery, 0-1: the kernel's, or that of classic Reno (0)");
 
 struct ghighspeed {
-	struct ghs_test test;
+	struct cc_trend test;
 	u64 point_rtt_us;		/* of the running point: sum of RTTs, */
 	u64 point_sent_us;		/* sum of send times after the first */
-	u32 point_samples;
-	u32 point_size;
+	u32 first_sent_us;		/* of the test */
+	u16 point_samples;
+	u16 point_size;
 	struct cc_round round;
 	u32 growth;			/* cwnd's fraction x cwnd, 24.8 */
 	u32 ssthresh_after;		/* W / 2 while cwnd goes to W / 4 */
+	struct cc_classic classic;
 	u8 index;			/* a(w)'s place in the table */
+	u8 gentle:1;			/* not HighSpeed TCP itself */
 	u8 reno:1;			/* Reno mode */
 	u8 lost:1;			/* the initial slow start is over */
+	u8 lost_before:1;		/* the same before the last loss */
 };
-
-/* Student's t for one-sided levels of 1 ... 10 %: the normal quantile in 1/1024 */
-static const u16 ghs_normal[] = {
-	2382, 2103, 1926, 1793, 1684, 1592, 1511, 1439, 1373, 1312,
-};
-
-/* t_crit^2, 22.10: t = z + (z^3 + z) / 4 df + (5 z^5 + 16 z^3 + 3 z) / 96 df^2 */
-static u32 ghs_t_crit2(u32 level, u32 df)
-{
-	u64 z = ghs_normal[clamp(level, 1U, 10U) - 1];
-	u64 z2 = z * z >> 10;
-	u64 first = (z2 + 1024) * z >> 10;
-	u64 second = ((5 * z2 * z2 >> 10) + 16 * z2 + 3 * 1024) * z >> 10;
-	u64 t = z + div_u64(first, 4 * df) + div_u64(second, 96 * df * df);
-
-	return t * t >> 10;
-}
-
-/*
- * The sign of a significant trend, 0 for none.  With X, Y, Z the centred sums
- * times n, t^2 = (n - 2) Z^2 / (X Y - Z^2).  X and Y are brought below 2^24, so
- * X Y < 2^48, times n - 2 < 2^7 or, 2^10 less, times t_crit^2 < 2^14.
- */
-static int ghs_trend(const struct ghs_test *test, u32 level)
-{
-	u64 n = test->n;
-	s64 x = n * test->tt - (u64)test->t * test->t;
-	s64 y = n * test->dd - (s64)test->d * test->d;
-	s64 z = (s64)n * test->td - (s64)test->t * test->d;
-	int shift_x = max(fls64(x) - 24, 0), shift_y = max(fls64(y) - 24, 0);
-	u64 xy, zz;
-
-	if (n < 3 || x <= 0 || y <= 0)
-		return 0;
-	/* z^2 <= x y: shifting z by half of both shifts keeps that */
-	if ((shift_x + shift_y) & 1)
-		shift_x++;
-	xy = (u64)(x >> shift_x) * (u64)(y >> shift_y);
-	zz = abs(z) >> ((shift_x + shift_y) / 2);
-	zz = min(zz * zz, xy);
-	if ((zz * (n - 2)) < ((xy - zz) >> 10) * ghs_t_crit2(level, n - 2))
-		return 0;
-	return z > 0 ? 1 : -1;
-}
 
 static void ghs_test_begin(struct ghighspeed *ca)
 {
@@ -160,22 +128,6 @@ static void ghs_test_begin(struct ghighspeed *ca)
 	ca->point_rtt_us = 0;
 	ca->point_sent_us = 0;
 	ca->point_samples = 0;
-}
-
-static void ghs_test_point(struct ghs_test *test, u32 rtt_us, u32 sent_us)
-{
-	u32 t = min(sent_us >> 6, GHS_TIME_MAX);
-	s64 d;
-
-	if (!test->n)
-		test->first_rtt_us = rtt_us;
-	d = (s32)(rtt_us - test->first_rtt_us);
-	test->n++;
-	test->t += t;
-	test->d += d;
-	test->tt += (u64)t * t;
-	test->dd += d * d;
-	test->td += (s64)t * d;
 }
 
 /* One RTT sample: part of a point; n points make a test, which sets the mode. */
@@ -187,15 +139,16 @@ static void ghs_sample(struct sock *sk, u32 rtt_us)
 	int trend;
 
 	if (!ca->test.n && !ca->point_samples)
-		ca->test.first_sent_us = sent_us;
+		ca->first_sent_us = sent_us;
 	if (!ca->point_samples)
-		ca->point_size = max(tcp_snd_cwnd(tp) / GHS_POINTS_PER_WINDOW,
-				     1U);
+		ca->point_size = clamp(tcp_snd_cwnd(tp) / GHS_POINTS_PER_WINDOW,
+				       1U, GHS_POINT_MAX);
 	ca->point_rtt_us += rtt_us;
-	ca->point_sent_us += sent_us - ca->test.first_sent_us;
+	/* where packets overtake each other, the first is not the first sent */
+	ca->point_sent_us += max((s32)(sent_us - ca->first_sent_us), 0);
 	if (++ca->point_samples < ca->point_size)
 		return;
-	ghs_test_point(&ca->test,
+	cc_trend_point(&ca->test,
 		       div_u64(ca->point_rtt_us, ca->point_samples),
 		       div_u64(ca->point_sent_us, ca->point_samples));
 	ca->point_rtt_us = 0;
@@ -203,7 +156,7 @@ static void ghs_sample(struct sock *sk, u32 rtt_us)
 	ca->point_samples = 0;
 	if (ca->test.n < READ_ONCE(test_points))
 		return;
-	trend = ghs_trend(&ca->test, READ_ONCE(test_level));
+	trend = cc_trend_sign(&ca->test, READ_ONCE(test_level));
 	if (trend)
 		ca->reno = trend > 0;
 	ghs_test_begin(ca);
@@ -236,18 +189,47 @@ static void ghs_response(struct ghighspeed *ca, u32 w, u32 *a, u32 *b)
 	}
 }
 
-static void ghs_init(struct sock *sk)
+static void ghs_begin(struct sock *sk, bool gentle)
 {
 	struct ghighspeed *ca = inet_csk_ca(sk);
 
 	memset(ca, 0, sizeof(*ca));
+	ca->gentle = gentle;
+	if (READ_ONCE(classic))
+		cc_classic_begin(sk, &ca->classic);
 	cc_round_begin(&ca->round, tcp_sk(sk));
-	trace_cc_hook(sk, CC_INIT, 0, -1);
+	trace_cc_hook(sk, CC_INIT, gentle, -1);
+}
+
+static void ghs_init(struct sock *sk)
+{
+	ghs_begin(sk, true);
+}
+
+static void hstcp_init(struct sock *sk)
+{
+	ghs_begin(sk, false);
+}
+
+static void ghs_release(struct sock *sk)
+{
+	struct ghighspeed *ca = inet_csk_ca(sk);
+
+	cc_classic_end(sk, &ca->classic);
+}
+
+static void ghs_in_ack_event(struct sock *sk, u32 flags)
+{
+	struct ghighspeed *ca = inet_csk_ca(sk);
+
+	cc_classic_ack(sk, &ca->classic, GHS_FAST_RETRANSMITS);
 }
 
 static void ghs_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
-	if (sample->rtt_us > 0 &&
+	const struct ghighspeed *ca = inet_csk_ca(sk);
+
+	if (ca->gentle && sample->rtt_us > 0 &&
 	    inet_csk(sk)->icsk_ca_state <= TCP_CA_Disorder &&
 	    !tcp_in_slow_start(tcp_sk(sk)))
 		ghs_sample(sk, min_t(u32, sample->rtt_us, CC_RTT_MAX_US));
@@ -281,7 +263,7 @@ static void ghs_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 
 	if (cc_round_over(&ca->round, tp)) {
 		/* a window's first packet is ACKed before the window is sent */
-		if (tcp_in_slow_start(tp) && cc_window_unsent(sk))
+		if (ca->gentle && tcp_in_slow_start(tp) && cc_window_unsent(sk))
 			tp->snd_ssthresh = tcp_snd_cwnd(tp);
 		cc_round_begin(&ca->round, tp);
 	}
@@ -296,8 +278,9 @@ static void ghs_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 }
 
 /*
- * w (1 - b(w)).  In the initial slow start the recovery aims at W / 4 and
- * ssthresh becomes W / 2 when it is over; a timeout uses the latter alone.
+ * w (1 - b(w)), or w / 2 in Reno mode where reno_loss says so.  In Gentle
+ * HighSpeed's initial slow start the recovery aims at W / 4 and ssthresh becomes
+ * W / 2 when it is over; a timeout uses the latter alone.
  */
 static u32 ghs_ssthresh(struct sock *sk)
 {
@@ -306,13 +289,16 @@ static u32 ghs_ssthresh(struct sock *sk)
 	u32 w = tcp_snd_cwnd(tp), ssthresh, a, b;
 
 	ca->ssthresh_after = 0;
-	if (!ca->lost && tcp_in_slow_start(tp)) {
+	if (ca->gentle && !ca->lost && tcp_in_slow_start(tp)) {
 		ca->ssthresh_after = max(w >> 1, 2U);
 		ssthresh = max(w >> 2, 2U);
 	} else {
 		ghs_response(ca, w, &a, &b);
+		if (ca->reno && READ_ONCE(reno_loss))
+			b = 1 << 15;
 		ssthresh = max_t(u32, w - ((u64)w * b >> 16), 2U);
 	}
+	ca->lost_before = ca->lost;
 	ca->lost = 1;
 	ca->growth = 0;
 	ghs_test_begin(ca);
@@ -325,6 +311,7 @@ static void ghs_set_state(struct sock *sk, u8 new_state)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct ghighspeed *ca = inet_csk_ca(sk);
 
+	cc_classic_state(sk, &ca->classic, new_state);
 	if (new_state == TCP_CA_Loss) {
 		ca->ssthresh_after = 0;
 		ca->growth = 0;
@@ -340,6 +327,7 @@ static void ghs_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 
 	if (event != CA_EVENT_COMPLETE_CWR)
 		return;
+	cc_classic_event(sk, &ca->classic, event);
 	if (ca->ssthresh_after)
 		tcp_sk(sk)->snd_ssthresh = ca->ssthresh_after;
 	ca->ssthresh_after = 0;
@@ -353,35 +341,53 @@ static u32 ghs_undo_cwnd(struct sock *sk)
 	u32 cwnd = tcp_reno_undo_cwnd(sk);
 
 	ca->ssthresh_after = 0;
+	ca->lost = ca->lost_before;
 	trace_cc_hook(sk, CC_UNDO, cwnd, -1);
 	return cwnd;
 }
 
-static struct tcp_congestion_ops tcp_ghighspeed __read_mostly = {
-	.init		= ghs_init,
-	.pkts_acked	= ghs_pkts_acked,
-	.cong_avoid	= ghs_cong_avoid,
-	.ssthresh	= ghs_ssthresh,
-	.set_state	= ghs_set_state,
-	.cwnd_event	= ghs_cwnd_event,
-	.undo_cwnd	= ghs_undo_cwnd,
-	.owner		= THIS_MODULE,
-	.name		= "ghighspeed",
-};
+#define GHS_OPS(_name, _init) {					\
+	.init		= _init,				\
+	.release	= ghs_release,				\
+	.in_ack_event	= ghs_in_ack_event,			\
+	.pkts_acked	= ghs_pkts_acked,			\
+	.cong_avoid	= ghs_cong_avoid,			\
+	.ssthresh	= ghs_ssthresh,				\
+	.set_state	= ghs_set_state,			\
+	.cwnd_event	= ghs_cwnd_event,			\
+	.undo_cwnd	= ghs_undo_cwnd,			\
+	.owner		= THIS_MODULE,				\
+	.name		= _name,				\
+}
+
+static struct tcp_congestion_ops tcp_ghighspeed __read_mostly =
+	GHS_OPS("ghighspeed", ghs_init);
+static struct tcp_congestion_ops tcp_hstcp __read_mostly =
+	GHS_OPS("hstcp", hstcp_init);
 
 static int __init ghs_register(void)
 {
+	int err;
+
 	BUILD_BUG_ON(sizeof(struct ghighspeed) > ICSK_CA_PRIV_SIZE);
-	return tcp_register_congestion_control(&tcp_ghighspeed);
+	err = tcp_register_congestion_control(&tcp_ghighspeed);
+	if (err)
+		return err;
+	err = tcp_register_congestion_control(&tcp_hstcp);
+	if (err)
+		tcp_unregister_congestion_control(&tcp_ghighspeed);
+	return err;
 }
 
 static void __exit ghs_unregister(void)
 {
+	tcp_unregister_congestion_control(&tcp_hstcp);
 	tcp_unregister_congestion_control(&tcp_ghighspeed);
 }
 
 module_init(ghs_register);
 module_exit(ghs_unregister);
 
-MODULE_DESCRIPTION("Gentle HighSpeed TCP (Tokuda 2003)");
+MODULE_DESCRIPTION("Gentle HighSpeed TCP and HighSpeed TCP (Tokuda 2003)");
 MODULE_LICENSE("GPL");
+MODULE_ALIAS("tcp_hstcp");

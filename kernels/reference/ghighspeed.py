@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gentle HighSpeed TCP: Shingo Tokuda, master's thesis, Osaka University, 2003, section 5.1.
+"""Gentle HighSpeed TCP: Koichi Tokuda, master's thesis, Osaka University, 2003, section 5.1.
 
 The test's points, n and level are open in the thesis; they are those of kernels/modules/tcp_ghighspeed.c.
 """
@@ -14,6 +14,7 @@ from kernels.reference.base import Ack, Reno, Round
 from kernels.reference.highspeed import THESIS, Response
 
 POINTS_PER_WINDOW = 8
+POINT_MOST = 65535
 
 
 def t_critical(level: float, df: int) -> float:
@@ -48,14 +49,18 @@ class GentleHighSpeed(Reno):
         points: int = 32,
         level: float = 0.01,
         max_ssthresh: int = 0,
+        gentle: bool = True,
+        halve_in_reno_mode: bool = False,
     ) -> None:
         super().__init__(cwnd, now_s)
         self.response = response
         self.n = points
         self.level = level
         self.max_ssthresh = max_ssthresh
+        self.gentle = gentle
+        self.halve_in_reno_mode = halve_in_reno_mode
         self.reno_mode = False
-        self.lost = False
+        self.lost = self.lost_before = False
         self.w_lost = 0
         self.ssthresh_after: float | None = None
         self.round = Round()
@@ -64,17 +69,22 @@ class GentleHighSpeed(Reno):
     def _begin_test(self) -> None:
         self.points: list[tuple[float, float]] = []
         self.samples: list[tuple[float, float]] = []
+        self.first_sent_s = 0.0
         self.point_size = 1
 
     def on_start(self, delivered: int, in_flight: int) -> None:
         self.round.begin(delivered, in_flight)
 
     def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
-        if rtt_s is None or recovering or self.slow_start:
+        if not self.gentle or rtt_s is None or recovering or self.slow_start:
             return
         if not self.samples:
-            self.point_size = max(1, self.window // POINTS_PER_WINDOW)
-        self.samples.append((now_s - rtt_s, rtt_s))
+            self.point_size = max(1, min(self.whole_window // POINTS_PER_WINDOW, POINT_MOST))
+        # a packet that was overtaken counts as sent with the first one of the test
+        sent_s = max(now_s - rtt_s, self.first_sent_s) if self.samples or self.points else now_s - rtt_s
+        if not self.samples and not self.points:
+            self.first_sent_s = sent_s
+        self.samples.append((sent_s, rtt_s))
         if len(self.samples) < self.point_size:
             return
         self.points.append((statistics.fmean(t for t, _ in self.samples), statistics.fmean(d for _, d in self.samples)))
@@ -88,7 +98,7 @@ class GentleHighSpeed(Reno):
 
     def on_ack(self, ack: Ack) -> None:
         if self.round.over(ack.delivered):
-            if self.slow_start and ack.unsent:
+            if self.gentle and self.slow_start and ack.unsent:
                 self.ssthresh = float(self.window)
             self.round.begin(ack.delivered, ack.in_flight)
         if not ack.limited:
@@ -106,12 +116,13 @@ class GentleHighSpeed(Reno):
         w = self.w_lost = self.window
         self.cwnd = float(w)
         self.ssthresh_after = None
-        if not self.lost and self.slow_start:
+        if self.gentle and not self.lost and self.slow_start:
             self.ssthresh_after = max(2.0, w // 2)
             self.ssthresh = max(2.0, w // 4)
         else:
-            self.ssthresh = max(2.0, math.ceil(w * (1 - self.response.b(w)) - 1e-3))
-        self.lost = True
+            b = 0.5 if self.reno_mode and self.halve_in_reno_mode else self.response.b(w)
+            self.ssthresh = max(2.0, math.ceil(w * (1 - b) - 1e-3))
+        self.lost_before, self.lost = self.lost, True
         self._begin_test()
 
     def on_recovered(self, delivered: int, in_flight: int) -> None:
@@ -126,3 +137,8 @@ class GentleHighSpeed(Reno):
         self.ssthresh_after = None
         super().on_timeout(delivered, in_flight)
         self._begin_test()
+
+    def on_undo(self) -> None:
+        super().on_undo()
+        self.lost = self.lost_before
+        self.ssthresh_after = None

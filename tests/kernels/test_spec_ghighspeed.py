@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import ghighspeed, highspeed
-from tests.harness.differential import compare
 from tests.harness.harness import Flow, Hook, Scenario, run
-from tests.spec_runs import follows
+from tests.harness.scenarios import rough, standard
+from tests.harness.strict import LOSS, RECOVERY, compare
+from tests.kernels.test_spec_creno import PACKET_S, SINGLY
+from tests.strict_runs import follows
 
 MODULES = pathlib.Path(__file__).parents[2] / "kernels" / "modules"
 
@@ -86,7 +88,7 @@ def test_the_initial_slow_start_ends_at_a_quarter_with_ssthresh_at_half() -> Non
 
 
 def reference(hook: Hook) -> ghighspeed.GentleHighSpeed:
-    return ghighspeed.GentleHighSpeed(float(hook.cwnd))
+    return ghighspeed.GentleHighSpeed(float(hook.cwnd), gentle=bool(hook.count))
 
 
 def flow(seconds: float) -> tuple[Flow, ...]:
@@ -113,9 +115,99 @@ SCENARIOS = {
 }
 
 
+def without_mtu(cca: str) -> dict[str, Scenario]:
+    """A smaller MTU is still taken for a timeout (set_state(Loss) comes there too)."""
+    return {name: scenario for name, scenario in rough(cca, "ghighspeed").items() if name != "smaller MTU"}
+
+
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """One packet, or 0.5 %: a(w) comes from a table within 0.4 % and adds up between losses."""
-    follows(kernel, SCENARIOS, reference, 1, 0.005)
+    follows(kernel, SCENARIOS | without_mtu("ghighspeed"), reference, 1, 0.005)
+
+
+def test_highspeed_of_the_thesis_follows_the_specification(kernel: GuestKernel) -> None:
+    follows(kernel, standard("hstcp", "ghighspeed") | without_mtu("hstcp"), reference, 1, 0.005)
+
+
+def test_what_a_loss_in_reno_mode_costs_is_a_parameter(kernel: GuestKernel) -> None:
+    """A queue that fills slowly is noticed before it overflows; at windows above W_low b(w) is less than a half."""
+    scenario = Scenario(
+        flow(30), M, {"ghighspeed": {"reno_loss": 1}}, seconds=30, rate_mbit=10, delay_ms=30, buffer_packets=60
+    )
+    hooks = list(run(kernel, scenario).flow())
+
+    def halving(hook: Hook) -> ghighspeed.GentleHighSpeed:
+        return ghighspeed.GentleHighSpeed(float(hook.cwnd), halve_in_reno_mode=True)
+
+    assert compare(hooks, halving, 1, 0.005).mismatches == []
+    assert [h for h in hooks if h.hook == "L" and h.state <= 1 and h.count == (h.cwnd + 1) // 2 and h.cwnd > 60]
+    assert compare(hooks, reference, 1, 0.005).mismatches
+
+
+def test_highspeeds_growth_and_reduction_are_those_that_rfc_3649_prints(kernel: GuestKernel) -> None:
+    """a(w) from how many packets are ACKed while the window goes from w - 10 to w + 10, b(w) from each loss."""
+    base = standard("hstcp", "ghighspeed")["single losses"]
+    hooks = list(run(kernel, dataclasses.replace(base, params={"ghighspeed": {"w_low": 38}})).flow())
+    reached = [(a, got) for w, a, _ in RFC_ROWS if (got := growth(hooks, w)) is not None]
+    assert len(reached) >= 2
+    for a, got in reached:
+        assert got == pytest.approx(a, rel=0.03)
+    losses = [h for h in hooks if h.hook == "L" and h.state <= 1 and RFC_ROWS[0][0] <= h.cwnd <= RFC_ROWS[-1][0]]
+    assert losses
+    for h in losses:
+        above = next(row for row in RFC_ROWS if row[0] >= h.cwnd)
+        below = [row for row in RFC_ROWS if row[0] <= h.cwnd][-1]
+        assert above[2] - 0.01 <= 1 - h.count / h.cwnd <= below[2] + 0.01
+
+
+def growth(hooks: list[Hook], w: int) -> float | None:
+    """Packets per round at w, or None where no stretch of congestion avoidance leads through it."""
+    acked, inside = 0, False
+    for h in hooks:
+        if h.hook == "L":
+            inside = False
+        elif h.hook == "A" and h.cwnd > h.ssthresh:
+            if inside:
+                acked += h.count
+                if h.cwnd >= w + 10:
+                    return 20 * w / acked
+            elif h.cwnd == w - 10:
+                acked, inside = 0, True
+    return None
+
+
+def test_the_initial_slow_start_ends_at_a_quarter_of_its_window_and_half_follows(kernel: GuestKernel) -> None:
+    """Tokuda 2003 section 5.1.1: cwnd W / 4 and ssthresh W / 2, W being the window of the first duplicate ACKs."""
+    hooks = list(run(kernel, rough("ghighspeed")["ECN"]).flow())
+    first = next(i for i, h in enumerate(hooks) if h.hook == "L")
+    assert hooks[first].ssthresh > 10**6
+    over = next(h for h in hooks[first:] if h.hook == "E")
+    assert (over.cwnd, over.ssthresh) == (hooks[first].cwnd // 4, hooks[first].cwnd // 2)
+
+
+def test_with_classic_recovery_highspeed_pays_for_three_losses_with_a_timeout(kernel: GuestKernel) -> None:
+    """Tokuda 2003 section 4.2: w (1 - b(w)) twice, half of that for ssthresh, and a window of one packet."""
+    scenario = Scenario(
+        (Flow("hstcp", phases=((14, None),)),),
+        M,
+        {"ghighspeed": {"classic": 1}},
+        seconds=14,
+        rate_mbit=5,
+        buffer_packets=100,
+        blackouts=((8.0, 3 * PACKET_S),),
+        changes=((-0.5, SINGLY),),
+    )
+    result = run(kernel, scenario)
+    hooks = [h for h in result.flow() if h.now_us > result.start_us + 8e6]
+    first = next(i for i, h in enumerate(hooks) if h.hook == "L")
+    w, end = hooks[first].cwnd, hooks[first].nxt
+    window = [h for h in hooks[first:] if (h.una - end) % 2**32 >= 2**31]
+    assert sum(h.hook == "S" and h.count == RECOVERY for h in window) == 2
+    (timeout,) = [h for h in window if h.hook == "S" and h.count == LOSS]
+    assert (timeout.cwnd, timeout.in_flight) == (1, 0)
+    once = w * (1 - highspeed.THESIS.b(w))
+    twice = once * (1 - highspeed.THESIS.b(once))
+    assert window[-1].ssthresh == pytest.approx(twice / 2, rel=0.02, abs=2)
 
 
 def test_slow_start_ends_where_the_senders_own_interface_is_the_slowest(kernel: GuestKernel) -> None:
