@@ -16,6 +16,7 @@ from agent.hop import MARGIN_NS, SMALL_FRAME_BYTES, Ends, Hop
 from agent.namespaces import entered, read_offloads
 from agent.network import WIRES, BuiltNetwork, echo_rtt_ns
 from agent.traffic import clock
+from base.linux import exact_timers
 from network.frames import FULL_FRAME_BYTES
 from network.impairments import CHANCE_BYTES, RateTrace
 from network.model import Direction, path
@@ -39,7 +40,7 @@ TIMERS = 200
 
 def calibrate(network: BuiltNetwork, plan: Plan, mode: str) -> dict[str, Any]:
     """All links ("only"), or those that the run's traffic crosses ("run", with fewer packets)."""
-    clock.exact_timers()
+    exact_timers()
     wanted = range(len(plan.network.links)) if mode == "only" else sorted(crossed(plan))
     rows: list[dict[str, Any]] = []
     left_out = len(wanted) - MOST_LINKS[mode]

@@ -8,16 +8,17 @@ setns as that of a process. The process ends with whoever started it, also after
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
 import sys
 import threading
 
-CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
-MS_REC_PRIVATE = 0x4000 | 0x40000
-PR_SET_PDEATHSIG = 1
+if __name__ == "__main__":  # started by itself, with an empty path
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from base.linux import CLONE_NEWNET, CLONE_NEWNS, MS_PRIVATE_REC, die_with_parent, mount, unshare
+
 STACK_BYTES = 128 << 10
 
 
@@ -64,25 +65,20 @@ class Holders:
         return process.stdout.readline().strip()
 
 
-def _check(result: int, what: str) -> None:
-    if result:
-        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
-
-
 class _Holder(threading.Thread):
     """Goes into new namespaces and stays there until it is told to end."""
 
-    def __init__(self, libc: ctypes.CDLL) -> None:
+    def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.libc, self.ready, self.end = libc, threading.Event(), threading.Event()
+        self.ready, self.end = threading.Event(), threading.Event()
         self.error = ""
 
     def run(self) -> None:
         try:
-            _check(self.libc.unshare(CLONE_NEWNET | CLONE_NEWNS), "unshare")
-            _check(self.libc.mount(b"none", b"/", None, MS_REC_PRIVATE, None), "mount /")
+            unshare(CLONE_NEWNET | CLONE_NEWNS)
+            mount("none", "/", "", MS_PRIVATE_REC)
             # /sys/class/net shows the interfaces of the namespace in which it was mounted
-            _check(self.libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None), "mount /sys")
+            mount("sysfs", "/sys", "sysfs")
         except OSError as error:
             self.error = str(error.strerror)
             self.ready.set()
@@ -93,18 +89,14 @@ class _Holder(threading.Thread):
 
 def main() -> None:
     """Answer questions on standard input: `new` with an id or an error's words, `end ID` with an empty line."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    parent = os.getppid()
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        return
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C belongs to whoever started it
     threading.stack_size(STACK_BYTES)
     holders: dict[int, _Holder] = {}
     for line in sys.stdin:
         word, _, number = line.strip().partition(" ")
         if word == "new":
-            holder = _Holder(libc)
+            holder = _Holder()
             holder.start()
             holder.ready.wait()
             if not holder.error:

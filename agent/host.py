@@ -10,58 +10,46 @@ agent's events, as the virtual host's guest does, and ends when its standard inp
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
-import signal
 import sys
 import traceback
 from pathlib import Path
 
-CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x20000000, 0x40000000
-MS_PRIVATE_REC = 0x44000
-PR_SET_PDEATHSIG = 1
-PREFIX = "WARPBED "
+from base.linux import (
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    MS_PRIVATE_REC,
+    die_with_parent,
+    mount,
+    unshare,
+)
+from plan.console import say
+
 CABLING = "cabling.json"
 """In FOLDER where this machine is one node of several."""
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 VM_BOOT = Path("/etc/warpbed/boot")
 """What only machines of the role vm_image have (hosts.vm.image)."""
 
 
-def _check(result: int, what: str) -> None:
-    if result:
-        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
-
-
-def _mount(source: str, target: str, kind: str, flags: int = 0) -> None:
-    failed = _libc.mount(source.encode(), target.encode(), kind.encode(), flags, None)
-    # busy: the very same file system is mounted there already, as sysfs is on a machine whose network namespace is kept
-    if failed and ctypes.get_errno() != errno.EBUSY:
-        raise OSError(ctypes.get_errno(), f"mount {target}: {os.strerror(ctypes.get_errno())}")
-
-
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when the one that started it ends."""
-    parent = os.getppid()
-    _check(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def say(text: str) -> None:
-    print(PREFIX + text, flush=True)
+def _mount_again(source: str, target: str, kind: str) -> None:
+    """Mount; the very same file system may be there already, as sysfs is on a machine whose network namespace is kept."""
+    try:
+        mount(source, target, kind)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
 
 
 def _run(folder: Path, tracing: Path, own_network: bool) -> int:
     """The first process of the PID namespace."""
-    _mount("none", "/", "", MS_PRIVATE_REC)
-    _mount("proc", "/proc", "proc")
+    mount("none", "/", "", MS_PRIVATE_REC)
+    _mount_again("proc", "/proc", "proc")
     if own_network:  # /sys shows the network namespace that it was mounted in
-        _mount("sysfs", "/sys", "sysfs")
-        _mount("tracefs", "/sys/kernel/tracing", "tracefs")
+        _mount_again("sysfs", "/sys", "sysfs")
+        _mount_again("tracefs", "/sys/kernel/tracing", "tracefs")
     from mininet.net import Mininet
 
     from agent import tcp_memory
@@ -95,7 +83,7 @@ def main(arguments: list[str]) -> int:
     die_with_parent()
     # a machine of our own is used as it is: its interfaces, and what only its first network namespace may allow
     network = CLONE_NEWNET if len(arguments) > 1 else 0
-    _check(_libc.unshare(CLONE_NEWNS | CLONE_NEWPID | network), "unshare")
+    unshare(CLONE_NEWNS | CLONE_NEWPID | network)
     child = os.fork()
     if child == 0:
         die_with_parent()

@@ -7,29 +7,22 @@ place of the host that the guest can write), WB_MODULES (the kernel build's modu
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import traceback
 from pathlib import Path
 
-MS_RDONLY, MS_NOSUID, MS_NODEV = 1, 2, 4
-REBOOT_POWER_OFF = 0x4321FEDC
-SYSLOG_CONSOLE_LEVEL, LOG_ALL = 8, 8
-PREFIX = "WARPBED "
-"""Starts every line that is meant for the launcher."""
-SOURCE, OUT, MODULES = "/run/warpbed/source", "/run/warpbed/out", "/run/warpbed/modules"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the first process finds the checkout by itself
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
-    if _libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode()):
-        raise OSError(ctypes.get_errno(), f"mount {kind} on {target}: {os.strerror(ctypes.get_errno())}")
+from base.linux import MS_NODEV, MS_NOSUID, MS_RDONLY, log_everything, mount, power_off
+from plan.console import MODULES, OUT, SOURCE, say
 
 
 def mount_all() -> None:
-    """The guest's own /proc, /sys, /dev, /run, /tmp … over the host's file system, which is read-only."""
+    """The guest's own /proc, /sys, /dev, /run, /tmp … over the host's file system, which is read-only.
+
+    These may cover the checkout; what is imported from here on comes from SOURCE.
+    """
     mount("proc", "/proc", "proc")
     mount("sysfs", "/sys", "sysfs")
     mount("tracefs", "/sys/kernel/tracing", "tracefs")
@@ -47,21 +40,16 @@ def mount_all() -> None:
     ):
         os.makedirs(target)
         mount("hostfs", target, "hostfs", flags, os.environ[name])
-
-
-def say(text: str) -> None:
-    print(PREFIX + text, flush=True)
-
-
-def hear_everything() -> None:
-    """From here on all that the kernel says goes to the console: of a panic, the function it happened in is but "info"."""
-    _libc.klogctl(SYSLOG_CONSOLE_LEVEL, None, LOG_ALL)
+    checkout = sys.path[0]
+    sys.path[0] = SOURCE
+    for module in sys.modules.values():  # packages of which more will be imported
+        if any(place.startswith(f"{checkout}/") for place in getattr(module, "__path__", ())):
+            module.__path__ = [place.replace(checkout, SOURCE, 1) for place in module.__path__]
 
 
 def main() -> None:
     mount_all()
-    hear_everything()
-    sys.path.insert(0, SOURCE)
+    log_everything()
     os.chdir("/tmp")
     os.environ.clear()
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
@@ -82,5 +70,4 @@ if __name__ == "__main__":
         for line in traceback.format_exc().splitlines():
             say("error " + line)
     finally:
-        os.sync()
-        _libc.reboot(REBOOT_POWER_OFF)
+        power_off()

@@ -4,26 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import fcntl
 import os
-import socket
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 
-CLONE_NEWNET = 0x40000000
-SIOCETHTOOL = 0x8946
-ETHTOOL_SET = {"tx-tcp-segmentation": 0x1F, "tx-generic-segmentation": 0x24, "rx-gro": 0x2C}
-"""ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO of linux/ethtool.h."""
-ETHTOOL_GET = {"tx-tcp-segmentation": 0x1E, "tx-generic-segmentation": 0x23, "rx-gro": 0x2B}
+from base.linux import CLONE_NEWNET, offload, setns
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _setns(fd: int) -> None:
-    if _libc.setns(fd, CLONE_NEWNET):
-        error = ctypes.get_errno()
-        raise OSError(error, f"setns: {os.strerror(error)}")
+OFFLOADS = {"tx-tcp-segmentation": "tso", "tx-generic-segmentation": "gso", "rx-gro": "gro"}
+"""As facts name them → as base.linux does."""
 
 
 @contextlib.contextmanager
@@ -33,13 +20,13 @@ def entered(pid: int) -> Iterator[None]:
     try:
         other = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            _setns(other)
+            setns(other, CLONE_NEWNET)
         finally:
             os.close(other)
         try:
             yield
         finally:
-            _setns(own)
+            setns(own, CLONE_NEWNET)
     finally:
         os.close(own)
 
@@ -74,28 +61,17 @@ def read_sysctls(names: Iterable[str]) -> dict[str, str | None]:
     return values
 
 
-def _ethtool(sock: socket.socket, interface: str, command: int, value: int) -> int:
-    data = bytearray(struct.pack("=II", command, value))
-    buffer = (ctypes.c_char * len(data)).from_buffer(data)
-    request = struct.pack("16sP", interface.encode(), ctypes.addressof(buffer))
-    fcntl.ioctl(sock, SIOCETHTOOL, request)
-    return int(struct.unpack("=II", data)[1])
-
-
 def disable_offloads(interfaces: Iterable[str]) -> None:
     """Turn segmentation and coalescing off in the current namespace, so that every packet is a packet."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for interface in interfaces:
-            for name, command in ETHTOOL_SET.items():
-                # a card that cannot do it refuses to be told that it should not
-                if _ethtool(sock, interface, ETHTOOL_GET[name], 0):
-                    _ethtool(sock, interface, command, 0)
+    for interface in interfaces:
+        for name in OFFLOADS.values():
+            # a card that cannot do it refuses to be told that it should not
+            if offload(interface, name):
+                offload(interface, name, 0)
 
 
 def read_offloads(interfaces: Iterable[str]) -> dict[str, dict[str, bool]]:
     """Segmentation and coalescing offloads of interfaces in the current namespace."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        return {
-            interface: {name: bool(_ethtool(sock, interface, command, 0)) for name, command in ETHTOOL_GET.items()}
-            for interface in interfaces
-        }
+    return {
+        interface: {word: bool(offload(interface, name)) for word, name in OFFLOADS.items()} for interface in interfaces
+    }

@@ -5,18 +5,23 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent.queues import RTM_GETQDISC
-from agent.samples import NLMSG_DONE, NLMSG_ERROR, request
+from base.netlink import (
+    NEVER_QUEUE,
+    NLMSG_DONE,
+    NLMSG_ERROR,
+    RTM_GETQDISC,
+    STATS_QUEUE,
+    TC_H_ROOT,
+    TCA_KIND,
+    TCA_STATS2,
+    TCMSG,
+    attributes,
+    dump_request,
+    messages,
+)
 
-_MESSAGE = struct.Struct("=IHHII")
-_TCMSG = struct.Struct("=BxxxiIII")
-_ATTRIBUTE = struct.Struct("=HH")
-TCA_KIND, TCA_STATS2, TCA_STATS_QUEUE = 1, 7, 3
-TC_H_ROOT = 0xFFFFFFFF
-_PSEUDO = ("noqueue", "ingress", "clsact")
 _ANSWER_BYTES = 1 << 20
 
 
@@ -38,38 +43,19 @@ def read() -> list[QdiscState]:
     found = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
         sock.bind((0, 0))
-        sock.send(request(RTM_GETQDISC, bytes(_TCMSG.size)))
+        sock.send(dump_request(RTM_GETQDISC, bytes(TCMSG.size)))
         ended = False
         while not ended:
-            answer = memoryview(sock.recv(_ANSWER_BYTES))
-            for kind, payload in _messages(answer):
+            for kind, _, payload in messages(sock.recv(_ANSWER_BYTES)):
                 if kind in (NLMSG_DONE, NLMSG_ERROR):
                     ended = True
                     break
-                _, index, _, parent, _ = _TCMSG.unpack_from(payload)
-                attributes = dict(_attributes(payload[_TCMSG.size :]))
-                name = bytes(attributes[TCA_KIND]).rstrip(b"\0").decode()
-                if name in _PSEUDO or TCA_STATS2 not in attributes:
+                _, index, _, parent, _ = TCMSG.unpack_from(payload)
+                about = attributes(payload[TCMSG.size :])
+                name = bytes(about[TCA_KIND]).rstrip(b"\0").decode()
+                if name in NEVER_QUEUE or TCA_STATS2 not in about:
                     continue
-                queue = dict(_attributes(attributes[TCA_STATS2]))[TCA_STATS_QUEUE]
+                queue = attributes(about[TCA_STATS2])[STATS_QUEUE]
                 packets, size, drops = struct.unpack_from("=III", queue)
                 found.append(QdiscState(names[index], name, parent == TC_H_ROOT, packets, size, drops))
     return found
-
-
-def _messages(answer: memoryview) -> Iterator[tuple[int, memoryview]]:
-    offset = 0
-    while offset + _MESSAGE.size <= len(answer):
-        length, kind = _MESSAGE.unpack_from(answer, offset)[:2]
-        yield kind, answer[offset + _MESSAGE.size : offset + length]
-        offset += (length + 3) & ~3
-
-
-def _attributes(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    offset = 0
-    while offset + _ATTRIBUTE.size <= len(data):
-        length, kind = _ATTRIBUTE.unpack_from(data, offset)
-        if length < _ATTRIBUTE.size:
-            return
-        yield kind & 0x3FFF, data[offset + _ATTRIBUTE.size : offset + length]
-        offset += (length + 3) & ~3

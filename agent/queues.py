@@ -6,11 +6,10 @@ from __future__ import annotations
 import socket
 from typing import BinaryIO
 
-from agent.samples import Sampler, request
-
-RTM_GETQDISC = 38
+from agent.samples import Sampler
+from base.netlink import RTM_GETQDISC, TCMSG, dump_request
 
 
 def sampler(out: BinaryIO) -> Sampler:
     """A sampler of all queueing disciplines of a namespace."""
-    return Sampler(out, socket.NETLINK_ROUTE, request(RTM_GETQDISC, bytes(20)))  # an empty struct tcmsg
+    return Sampler(out, socket.NETLINK_ROUTE, dump_request(RTM_GETQDISC, bytes(TCMSG.size)))

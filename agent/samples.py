@@ -1,30 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file format of samples: raw netlink answers with the time and the node they came from.
-
-A file starts with MAGIC. Each record is RECORD (time in ns of CLOCK_REALTIME, index of the node in the plan's
-network, length) followed by that many bytes of netlink messages, exactly as the kernel sent them.
-"""
+"""Ask the kernel the same question again and again, and keep its answers as they are (plan.samples has the file's format)."""
 
 from __future__ import annotations
 
 import socket
-import struct
 import time
 from typing import BinaryIO
 
-MAGIC = b"WBSAMP01"
-RECORD = struct.Struct("<qHI")
+from base.netlink import NLMSG_DONE, NLMSG_ERROR, messages
+from plan.samples import MAGIC, RECORD
 
-NLM_F_REQUEST_DUMP = 0x301
-NLMSG_DONE = 3
-NLMSG_ERROR = 2
-_HEADER = struct.Struct("=IHHII")
 _RECEIVE_BYTES = 1 << 18
-
-
-def request(message_type: int, payload: bytes) -> bytes:
-    """A netlink dump request."""
-    return _HEADER.pack(_HEADER.size + len(payload), message_type, NLM_F_REQUEST_DUMP, 1, 0) + payload
 
 
 class Sampler:
@@ -61,10 +47,4 @@ class Sampler:
 
 
 def _complete(answer: bytearray) -> bool:
-    offset = 0
-    while offset + _HEADER.size <= len(answer):
-        length, kind = _HEADER.unpack_from(answer, offset)[:2]
-        if kind in (NLMSG_DONE, NLMSG_ERROR):
-            return True
-        offset += (length + 3) & ~3
-    return False
+    return any(kind in (NLMSG_DONE, NLMSG_ERROR) for kind, _, _ in messages(answer))

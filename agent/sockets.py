@@ -7,7 +7,8 @@ import socket
 import struct
 from typing import BinaryIO
 
-from agent.samples import Sampler, request
+from agent.samples import Sampler
+from base.netlink import dump_request
 
 NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
@@ -27,4 +28,4 @@ def sampler(out: BinaryIO, peer_port: int = 0) -> Sampler:
     # struct inet_diag_req_v2: family, protocol, ext, pad, states, then a 48-byte socket id: own and peer's port, the rest left empty
     payload = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, extensions, states)
     payload += struct.pack("!HH", 0, peer_port) + bytes(44)
-    return Sampler(out, NETLINK_SOCK_DIAG, request(SOCK_DIAG_BY_FAMILY, payload))
+    return Sampler(out, NETLINK_SOCK_DIAG, dump_request(SOCK_DIAG_BY_FAMILY, payload))

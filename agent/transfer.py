@@ -8,7 +8,6 @@ a key that was made for this attempt and is on no disk.
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import ipaddress
 import json
@@ -26,9 +25,9 @@ from typing import Any
 from agent import environment, sockets
 from agent.capture import TcpdumpCapture
 from agent.errors import RunError
+from base.linux import die_with_parent
 
 PROGRAM = "filetransfer.py"
-PR_SET_PDEATHSIG = 1
 TICK_S = 0.02
 FLUSH_S = 1.2
 """tcpdump gets packets in blocks, at the latest after a second."""
@@ -36,8 +35,6 @@ SILENCE_S = 60.0
 """Longest time that data may stay unacknowledged, or a side may hear nothing of the other."""
 KEY = "0123456789abcdef"
 CCA = "abcdefghijklmnopqrstuvwxyz0123456789_"
-
-_libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -139,14 +136,14 @@ class _End:
         }  # fmt: skip
         expression = ["tcp", "port", str(t.port), "and", "host", t.peer]
         self._capture = TcpdumpCapture(
-            os.getpid(), t.interface, t.snap_bytes, self.folder, t.packets_at_most, tuple(expression), _die_with_parent
+            os.getpid(), t.interface, t.snap_bytes, self.folder, t.packets_at_most, tuple(expression), die_with_parent
         )
         (self.folder / PROGRAM).write_bytes(pkgutil.get_data("agent", PROGRAM) or b"")
         command, request = self._command()
         self.facts["start_realtime_ns"], self.facts["start_monotonic_ns"] = time.time_ns(), time.monotonic_ns()
         with open(self.folder / f"{t.side}.json", "wb") as out:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, preexec_fn=_die_with_parent
+                command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, preexec_fn=die_with_parent
             )
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request).encode())
@@ -243,7 +240,3 @@ class _End:
         if self._capture is not None:
             self._capture.kill()
         (self.folder / PROGRAM).unlink(missing_ok=True)
-
-
-def _die_with_parent() -> None:
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

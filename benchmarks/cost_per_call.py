@@ -24,7 +24,7 @@ from pathlib import Path
 
 from base.errors import UsageError, WarpbedError
 from base.nearest import nearest
-from base.paths import ROOT
+from hosts.virtual import boot
 from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel
 from kernels.module_source import MODULES
@@ -77,16 +77,11 @@ def measure(kernel: GuestKernel, names: list[str], *, cpu: int, batches: int) ->
     with tempfile.TemporaryDirectory(prefix="warpbed-cost-") as folder:
         work = Path(folder)
         build(kernel, work)
-        line = [str(kernel.linux), "mem=256M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"]
-        line += ["init=/usr/bin/python3", "con=null", "con0=null,fd:1", "con1=null", "loglevel=4"]
-        line += ["uml_dir=/dev/shm", "umid=warpbed", f"wb_out={work}"] + (["seccomp=on"] if kernel.has_seccomp else [])
-        line += ["--", "-B", "-I", str(HERE / "guest.py"), str(batches), *names, "end"]
-        cage = ROOT / "hosts/virtual/cage.py"
-        command = ["/usr/bin/python3", "-I", str(cage), str(cpu), str(work), *line]
-        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "TMPDIR": "/dev/shm"}
+        guest = boot.python(HERE / "guest.py", str(batches), *names, "end")
+        line = boot.arguments(kernel, 256, boot.SYSTEM_PYTHON, "loglevel=4", f"wb_out={work}", *guest)
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S,
-            env=environment, cwd="/", check=False,
+            boot.caged(cpu, work, line), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S,
+            env=boot.ENVIRONMENT, cwd="/", check=False,
         )  # fmt: skip
     found = [Cost(name, *(int(ps) / 1e3 for ps in numbers)) for name, *numbers in LINE.findall(done.stdout)]
     if "COST done" not in done.stdout:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from collectors.samples import attributes
+from base.netlink import attributes
 
 _U32 = struct.Struct("=I")
 _PLACES = {

@@ -10,15 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from base.netlink import (
+    NEVER_QUEUE,
+    STATS_APP,
+    STATS_BASIC,
+    STATS_PACKETS64,
+    STATS_QUEUE,
+    TC_H_ROOT,
+    TCA_KIND,
+    TCA_STATS2,
+    TCMSG,
+    attributes,
+)
 from collectors.errors import CollectError, Damage
 from collectors.marks import marks
-from collectors.samples import Sample, When, as_it_is, attributes, messages, samples
-
-TCMSG = struct.Struct("=BxxxiIII")
-TCA_KIND, TCA_STATS2 = 1, 7
-STATS_BASIC, STATS_QUEUE, STATS_APP, STATS_PACKETS64 = 1, 3, 4, 8
-NO_QUEUES = ("noqueue", "ingress", "clsact")
-ROOT = 0xFFFFFFFF
+from collectors.samples import Sample, When, as_it_is, payloads, samples
 
 Row = tuple[int, str, str, str, int, int, int, int, int, int]
 
@@ -68,17 +74,17 @@ def _deepest(sample: Sample, nodes: Sequence[str], interfaces: Mapping[str, Mapp
     deepest: dict[int, Row] = {}
     drops: dict[int, int] = {}
     marked: dict[int, int] = {}
-    for message in messages(sample.answer):
+    for message in payloads(sample.answer):
         _, index, _, parent, _ = TCMSG.unpack_from(message)
         attrs = attributes(message[TCMSG.size :])
         kind = bytes(attrs[TCA_KIND]).rstrip(b"\0").decode(errors="replace")
-        if kind in NO_QUEUES or TCA_STATS2 not in attrs:
+        if kind in NEVER_QUEUE or TCA_STATS2 not in attrs:
             continue
         reported = attributes(attrs[TCA_STATS2])
         statistics = _statistics(reported)
         drops[index] = max(drops.get(index, 0), statistics[4])
         marked[index] = marked.get(index, 0) + (marks(kind, reported[STATS_APP]) if STATS_APP in reported else 0)
-        if index in deepest and parent == ROOT:
+        if index in deepest and parent == TC_H_ROOT:
             continue
         name = interfaces[node].get(str(index), str(index))
         deepest[index] = (sample.time_ns, node, name, kind, *statistics, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decode the agent's samples of sockets and queues (agent.samples has the format)."""
+"""Decode the agent's samples of sockets and queues (plan.samples has the format)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from base.netlink import NLMSG_DONE, NLMSG_ERROR, messages
 from collectors.errors import CollectError, Damage
-
-MAGIC = b"WBSAMP01"
-RECORD = struct.Struct("<qHI")
-NLMSG = struct.Struct("=IHHII")
-ATTRIBUTE = struct.Struct("=HH")
-NLMSG_ERROR, NLMSG_DONE = 2, 3
+from plan.samples import MAGIC, RECORD
 
 
 @dataclass(frozen=True)
@@ -61,28 +57,11 @@ def samples(path: Path, damage: list[Damage], when: When = as_it_is) -> Iterator
         offset = start + length
 
 
-def messages(answer: memoryview) -> Iterator[memoryview]:
+def payloads(answer: memoryview) -> Iterator[memoryview]:
     """Payloads of the netlink messages in an answer, up to its end mark."""
-    offset = 0
-    while offset + NLMSG.size <= len(answer):
-        length, kind = NLMSG.unpack_from(answer, offset)[:2]
-        if kind == NLMSG_DONE or length < NLMSG.size:
+    for kind, _, payload in messages(answer):
+        if kind == NLMSG_DONE:
             return
         if kind == NLMSG_ERROR:
-            raise CollectError(
-                f"the kernel refused a sample (error {struct.unpack_from('=i', answer, offset + 16)[0]})"
-            )
-        yield answer[offset + NLMSG.size : offset + length]
-        offset += (length + 3) & ~3
-
-
-def attributes(data: memoryview) -> dict[int, memoryview]:
-    """Netlink attributes by type; the nested flag is taken off."""
-    found, offset = {}, 0
-    while offset + ATTRIBUTE.size <= len(data):
-        length, kind = ATTRIBUTE.unpack_from(data, offset)
-        if length < ATTRIBUTE.size:
-            break
-        found[kind & 0x3FFF] = data[offset + ATTRIBUTE.size : offset + length]
-        offset += (length + 3) & ~3
-    return found
+            raise CollectError(f"the kernel refused a sample (error {struct.unpack_from('=i', payload)[0]})")
+        yield payload

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from base.netlink import attributes
 from collectors.errors import CollectError, Damage
-from collectors.samples import Sample, When, as_it_is, attributes, messages, samples
+from collectors.samples import Sample, When, as_it_is, payloads, samples
 
 MESSAGE_BYTES = 72
 INFO, VEGAS, CONG = 2, 3, 4
@@ -49,7 +50,7 @@ def rows(
     columns: dict[str, list[Any]] = {name: [] for name in ("time_ns", "flow", "ca", "ca_phase", *FIELDS)}
     for sample in samples(path, damage, when):
         try:
-            for message in messages(sample.answer):
+            for message in payloads(sample.answer):
                 for name, value in _row(sample, message, flow_of).items():
                     columns[name].append(value)
         except (struct.error, CollectError) as error:

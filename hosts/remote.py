@@ -13,11 +13,11 @@ from pathlib import Path
 
 from base.errors import WarpbedError
 from base.paths import ROOT, sent_files
+from plan.console import MODULES, SOURCE
 
 SSH_FAILED = 255
 TIMEOUT_S = 120.0
 FINAL = ("Permission denied", "Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED")
-SOURCE, OUT, MODULES = "/run/warpbed/source", "/run/warpbed/out", "/run/warpbed/modules"
 
 
 class RemoteError(WarpbedError):

@@ -11,11 +11,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from base.netlink import CREATE, EXCLUSIVE, NESTED, RTM_NEWQDISC, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, TCMSG, attribute
 from network.impairments import CHANCE_BYTES, Queue, RateTrace, Steps, byte_survival
-from network.rtnetlink import CREATE, EXCLUSIVE, NESTED, RTM_NEWQDISC, Batch, RefusedError, Request, attribute
+from network.rtnetlink import Batch, KernelRefusedError, Request
 
-TCA_KIND, TCA_OPTIONS = 1, 2
-ROOT = 0xFFFFFFFF
 HANDLE = 0x10000  # 1:
 CHILD, CHILD_HANDLE = 0x10001, 0x100000  # parent 1:1 handle 10:
 LEVELS = ((ROOT, HANDLE), (CHILD, CHILD_HANDLE), (0x100001, 0x200000), (0x200001, 0x300000))
@@ -29,7 +28,6 @@ RED_PARAMS = 1
 DELACK_TIME = 1
 RED_ECN, RED_GENTLE = 1, 2
 
-_TCMSG = struct.Struct("=BxxxiIII")
 _STEP = struct.Struct("=QQ")
 _RED = struct.Struct("=6I")
 """min and max in packets, max_p and w_q in units of 2^-32, ns that a packet takes, flags."""
@@ -50,7 +48,7 @@ class OwnQdisc:
     kind: str
     attributes: tuple[tuple[int, bytes], ...]
     timelines: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
-    parent: int = ROOT
+    parent: int = TC_H_ROOT
     handle: int = HANDLE
 
     @property
@@ -118,7 +116,7 @@ def delack_qdisc(interface: str, wait_ns: int) -> OwnQdisc:
 def create(qdisc: OwnQdisc) -> None:
     """Make it in the current namespace.
 
-    Raises RefusedError that names the interface and, in mind of the most likely reason, the module.
+    Raises KernelRefusedError that names the interface and, in mind of the most likely reason, the module.
     """
     requests, flags = Batch(), CREATE | EXCLUSIVE
     for options in _portions(qdisc):
@@ -126,8 +124,8 @@ def create(qdisc: OwnQdisc) -> None:
         flags = 0
     try:
         requests.send()
-    except RefusedError as error:
-        raise RefusedError(error.errno, f"{error.strerror}; is {qdisc.kind}.ko loaded?") from error
+    except KernelRefusedError as error:
+        raise KernelRefusedError(error.errno, f"{error.strerror}; is {qdisc.kind}.ko loaded?") from error
 
 
 def anchor(qdisc: OwnQdisc, start_ns: int) -> None:
@@ -149,6 +147,6 @@ def _portions(qdisc: OwnQdisc) -> Iterator[bytes]:
 
 
 def _change(qdisc: OwnQdisc, options: bytes, flags: int) -> Request:
-    body = _TCMSG.pack(0, socket.if_nametoindex(qdisc.interface), qdisc.handle, qdisc.parent, 0)
+    body = TCMSG.pack(0, socket.if_nametoindex(qdisc.interface), qdisc.handle, qdisc.parent, 0)
     body += attribute(TCA_KIND, qdisc.kind.encode() + b"\0") + attribute(TCA_OPTIONS | NESTED, options)
     return Request(RTM_NEWQDISC, flags, body, f"{qdisc.interface} {qdisc.kind}")

@@ -13,10 +13,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 
-RTM_NEWLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH, RTM_NEWRULE, RTM_NEWQDISC = 16, 20, 24, 28, 32, 36
-REQUEST_ACK, REPLACE, EXCLUSIVE, CREATE = 0x5, 0x100, 0x200, 0x400
-NLMSG_ERROR = 2
-NESTED = 0x8000
+from base.netlink import (
+    CREATE,
+    EXCLUSIVE,
+    NESTED,
+    NLMSG_ERROR,
+    REPLACE,
+    REQUEST_ACK,
+    RTM_NEWADDR,
+    RTM_NEWLINK,
+    RTM_NEWNEIGH,
+    RTM_NEWROUTE,
+    RTM_NEWRULE,
+    attribute,
+    message,
+    messages,
+)
+
 IFF_UP = 1
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_PID, IFLA_GSO_MAX_SEGS = 1, 3, 18, 19, 40
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
@@ -31,11 +44,10 @@ FR_ACT_TO_TBL = 1
 SEND_BYTES = 6 << 10
 """Questions that are sent before their answers are read: what fits into every socket's buffer."""
 
-_HEADER = struct.Struct("=IHHII")
 _IFINFO = struct.Struct("=BxHiII")
 
 
-class RefusedError(OSError):
+class KernelRefusedError(OSError):
     """The kernel refused a request; the text says which and why."""
 
 
@@ -47,12 +59,6 @@ class Request:
     flags: int
     body: bytes
     words: str
-
-
-def attribute(kind: int, value: bytes) -> bytes:
-    """A netlink attribute, padded."""
-    length = 4 + len(value)
-    return struct.pack("=HH", length, kind) + value + bytes(-length % 4)
 
 
 @dataclass(frozen=True)
@@ -160,7 +166,7 @@ class Batch:
     def send(self) -> None:
         """Send them in their order and forget them.
 
-        Raises RefusedError for the first that the kernel refused; those behind it may have been done.
+        Raises KernelRefusedError for the first that the kernel refused; those behind it may have been done.
         """
         todo, self.requests = self.requests, []
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
@@ -169,7 +175,8 @@ class Batch:
             while first < len(todo):
                 text, last = b"", first
                 while last < len(todo) and len(text) < SEND_BYTES:
-                    text += _message(todo[last], last)
+                    request = todo[last]
+                    text += message(request.kind, REQUEST_ACK | request.flags, request.body, last)
                     last += 1
                 sock.send(text)
                 self._answers(sock, todo, first, last)
@@ -178,22 +185,14 @@ class Batch:
     def _answers(self, sock: socket.socket, todo: list[Request], first: int, last: int) -> None:
         missing, refused = last - first, None
         while missing:
-            data, offset = sock.recv(1 << 16), 0
-            while offset + _HEADER.size <= len(data):
-                length, kind, _, number, _ = _HEADER.unpack_from(data, offset)
+            for kind, number, payload in messages(sock.recv(1 << 16)):
                 if kind == NLMSG_ERROR:
                     missing -= 1
-                    (code,) = struct.unpack_from("=i", data, offset + _HEADER.size)
+                    (code,) = struct.unpack_from("=i", payload)
                     if code and refused is None:
-                        refused = RefusedError(-code, f"{todo[number].words}: {os.strerror(-code)}")
-                offset += (length + 3) & ~3
+                        refused = KernelRefusedError(-code, f"{todo[number].words}: {os.strerror(-code)}")
         if refused is not None:
             raise refused
-
-
-def _message(request: Request, number: int) -> bytes:
-    header = _HEADER.pack(_HEADER.size + len(request.body), request.kind, REQUEST_ACK | request.flags, number, 0)
-    return header + request.body
 
 
 def _mac(text: str) -> bytes:

@@ -10,13 +10,11 @@ Debian's build is the Apache-licensed one: hypertables, no compression, no conti
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import os
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +28,7 @@ import psycopg
 
 from base.cache import aside, used
 from base.errors import WarpbedError
+from base.linux import die_with_parent
 from base.paths import cache_dir
 from kernels import fetch
 from store.errors import StoreError, StoreUsageError
@@ -39,7 +38,6 @@ PACKAGES = ("postgresql-17", "postgresql-17-timescaledb")
 RECIPE = "1"
 BIN = "/usr/lib/postgresql/17/bin"
 START_TIMEOUT_S = 60
-PR_SET_PDEATHSIG = 1
 SETTINGS = {
     "listen_addresses": "", "unix_socket_directories": "/srv", "shared_preload_libraries": "timescaledb",
     "timescaledb.telemetry_level": "off", "dynamic_shared_memory_type": "mmap", "shared_buffers": "256MB", "max_wal_size": "2GB",
@@ -149,7 +147,7 @@ def start(folder: Path, size: str = "", **settings: str) -> Server:
         process = subprocess.Popen(
             ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child=KILL", "sh", "-c", START, BIN,
              str(root), str(folder), size, *options],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_end_with_parent,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent,
         )  # fmt: skip
     server = Server(folder, password.read_text().strip(), process)
     _await(server)
@@ -189,10 +187,6 @@ def _postgres(root: Path) -> tuple[int, int]:
         if name == "postgres":
             return int(user), int(group)
     raise StoreError(f"{root}: no user postgres; delete the folder above, it is made again")
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def main() -> int:

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,13 +14,12 @@ from pathlib import Path
 from typing import TextIO
 
 from base.errors import UsageError
+from base.linux import die_with_parent
 from base.paths import ROOT
 
 TEMPLATE_MARKS = ("{{", "{%", "{#")
-PR_SET_PDEATHSIG = 1
 # Ansible's processes die with their parent, but not in the same instant: what they write meanwhile goes too.
 REAP = 'trap "" INT TERM HUP; cat; rm -rf -- "$1"; n=0; while [ -e "$1" ] && [ $n -lt 50 ]; do sleep 0.1; rm -rf -- "$1"; n=$((n+1)); done'
-_libc = ctypes.CDLL(None)
 
 
 def play(
@@ -59,7 +56,7 @@ def play(
             "--extra-vars",
             json.dumps(dict(variables)),
         ]
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, preexec_fn=_die_with_parent)
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, preexec_fn=die_with_parent)
         try:
             code = process.wait()
         except KeyboardInterrupt:
@@ -99,7 +96,3 @@ def _interrupted(process: subprocess.Popen[bytes]) -> int:
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
         process.kill()
         return process.wait()
-
-
-def _die_with_parent() -> None:
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

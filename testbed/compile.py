@@ -13,6 +13,7 @@ from hosts import abilities
 from network.frames import FULL_FRAME_BYTES
 from network.model import Network, idle_rtt_ns, path
 from network.tc import own_modules
+from plan.console import MODULES
 from plan.model import (
     BATCH_MODULE,
     FIRST_PORT,
@@ -36,8 +37,6 @@ from testbed.network import network_of
 START_GRID_S = 3600
 """A run starts at a full hour of its host's clock: preparing takes a time that depends on the machine's files, and packets
 must not depend on it. In virtual time waiting costs nothing."""
-GUEST_MODULES = "/run/warpbed/modules"
-"""Where the virtual host's guest sees the kernel build's modules."""
 ACK_WAIT = "100ms"
 """What a receiver with `ack: second` waits for the next packet, where the file does not say it; ns-2's sink has the same."""
 NO_PORTS = "1"
@@ -259,7 +258,7 @@ def _modules(
     experiment: Experiment, document: Document, network: Network, starts: Mapping[str, tuple[ConnectionStart, ...]]
 ) -> Iterable[Module]:
     def module(name: str, params: dict[str, str]) -> Module:
-        return Module(f"{GUEST_MODULES}/{name}.ko", params)
+        return Module(f"{MODULES}/{name}.ko", params)
 
     # loaded in any case: with and without batching the guest then draws the same random numbers
     last = FIRST_PORT + len(experiment.flows) + len(experiment.traffic) - 1

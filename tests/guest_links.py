@@ -20,6 +20,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from agent import init
+from base.linux import power_off
+from plan.console import OUT, say
 
 RECORD = struct.Struct("<iqqi?")
 SO_TIMESTAMPNS = 35
@@ -41,9 +43,6 @@ def number_of(data: bytes) -> int:
 
 def main() -> None:
     init.mount_all()
-    # the checkout may lie where the guest has a /tmp of its own
-    sys.path.insert(0, init.SOURCE)
-    sys.modules["testbed"].__path__ = [f"{init.SOURCE}/testbed"]
     os.chdir("/tmp")
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
     from agent.namespaces import entered
@@ -51,7 +50,7 @@ def main() -> None:
     from agent.schedule import sleep_until
     from plan.model import from_json
 
-    out = Path(init.OUT)
+    out = Path(OUT)
     plan = from_json((out / "plan.json").read_text())
     traffic = json.loads((out / "traffic.json").read_text())
     for module in plan.modules:
@@ -118,7 +117,7 @@ def main() -> None:
         (out / f"{name}.bin").write_bytes(b"".join(records))
     statistics = {name: network_statistics(pid) for name, pid in network.pids().items()}
     (out / "statistics.json").write_text(json.dumps(statistics))
-    init.say("done")
+    say("done")
 
 
 def network_statistics(pid: int) -> object:
@@ -132,6 +131,6 @@ if __name__ == "__main__":
         main()
     except BaseException:  # noqa: BLE001 — whatever it is, the test must hear of it
         for line in traceback.format_exc().splitlines():
-            init.say("error " + line)
+            say("error " + line)
     finally:
-        init._libc.reboot(init.REBOOT_POWER_OFF)
+        power_off()

@@ -9,6 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from agent import init
+from base.linux import power_off
+from plan.console import SOURCE
 
 if __name__ == "__main__":
     try:
@@ -18,14 +20,14 @@ if __name__ == "__main__":
         command = ["/usr/bin/mn", "--custom", f"topologies/{topology}.py", "--topo", words, "--switch", "lxbr"]
         done = subprocess.run(
             [*command, "--controller", "none", "--test", os.environ.get("WB_TEST", "pingall")],
-            cwd=init.SOURCE,
+            cwd=SOURCE,
             stdin=subprocess.DEVNULL,
             text=True,
             check=False,
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": init.SOURCE, "HOME": "/root", "TERM": "dumb"},
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": SOURCE, "HOME": "/root", "TERM": "dumb"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
         print(done.stdout, flush=True)
     finally:
-        init._libc.reboot(init.REBOOT_POWER_OFF)
+        power_off()

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from hosts.virtual import boot
 from hosts.virtual.launch import GuestKernel
 from network.link_words import direction
 from network.model import Direction, Link, Network, Node
 from network.tc import own_modules
+from plan.console import MODULES, PREFIX
 from plan.model import HostSettings, Module, Plan
-from testbed.compile import GUEST_MODULES
 from tests import lab
 
 RECORD = np.dtype([("number", "<i4"), ("sent", "<i8"), ("arrived", "<i8"), ("length", "<i4"), ("good", "?")])
@@ -41,7 +42,7 @@ def send(kernel: GuestKernel, folder: Path, jobs: Mapping[str, Traffic], seed: i
     nodes = {name: f"d{i}" for i, name in enumerate(jobs)}
     links = tuple(Link("s", nodes[name], directions[name], Direction()) for name in jobs)
     network = Network((Node("s"), *(Node(node) for node in nodes.values())), links)
-    modules = tuple(Module(f"{GUEST_MODULES}/{name}.ko") for name in own_modules(directions.values()))
+    modules = tuple(Module(f"{MODULES}/{name}.ko") for name in own_modules(directions.values()))
     plan = Plan(network, (), 1.0, 1.0, 1, {node.name: HostSettings() for node in network.nodes}, modules=modules)
     folder.mkdir(exist_ok=True)
     (folder / "plan.json").write_text(plan.to_json())
@@ -50,21 +51,15 @@ def send(kernel: GuestKernel, folder: Path, jobs: Mapping[str, Traffic], seed: i
         for name, job in jobs.items()
     }
     (folder / "traffic.json").write_text(json.dumps(traffic))
-    line = [
-        str(kernel.linux), "mem=1500M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-        "init=/usr/bin/python3", "time-travel=inf-cpu", "time-travel-start=1", f"um_seed={seed}", "con=null",
-        "con0=null,fd:1", "con1=null", "loglevel=4", "uml_dir=/dev/shm", "umid=links", "ipv6.disable_ipv6=1",
-        *(["seccomp=on"] if kernel.has_seccomp else []),
-        f"WB_SOURCE={lab.ROOT}", f"WB_OUT={folder}", f"WB_MODULES={kernel.modules}",
-        "--", "-B", "-P", str(lab.ROOT / "tests/guest_links.py"),
-    ]  # fmt: skip
-    cpu = str(min(os.sched_getaffinity(0)))
-    done = subprocess.run(
-        ["/usr/bin/python3", "-I", str(lab.ROOT / "hosts/virtual/cage.py"), cpu, str(folder), *line],
-        capture_output=True, text=True, timeout=float(os.environ.get("T", "280")), stdin=subprocess.DEVNULL, check=False,
-        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": "/dev/shm"},
+    line = boot.arguments(
+        kernel, 1500, boot.SYSTEM_PYTHON, "loglevel=4", "ipv6.disable_ipv6=1", *boot.shares(kernel, folder),
+        *boot.python(lab.ROOT / "tests/guest_links.py"), start_ns=1, seed=seed,
     )  # fmt: skip
-    assert "WARPBED done" in done.stdout, done.stdout + done.stderr
+    done = subprocess.run(
+        boot.caged(min(os.sched_getaffinity(0)), folder, line), capture_output=True, text=True, check=False,
+        timeout=float(os.environ.get("T", "280")), stdin=subprocess.DEVNULL, env=boot.ENVIRONMENT,
+    )  # fmt: skip
+    assert f"{PREFIX}done" in done.stdout, done.stdout + done.stderr
     return {name: np.fromfile(folder / f"s>{nodes[name]}.bin", RECORD) for name in jobs}
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import socket
 import struct
 import time
@@ -11,14 +10,7 @@ from collections.abc import Iterator
 
 SO_TIMESTAMPNS = 35
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
-PR_SET_TIMERSLACK = 29
 _TIMESPEC = struct.Struct("@ll")
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def exact_timers() -> None:
-    """Let this process's sleeps end when they are due; by default the kernel may add 50 µs."""
-    _libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
 
 
 def sleep_until_ns(when_ns: int) -> None:

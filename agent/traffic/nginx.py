@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 import signal
 import socket
@@ -16,12 +15,11 @@ from typing import Any
 from agent.errors import RunError
 from agent.traffic.control import Control
 from agent.traffic.http import PATH
+from base.linux import die_with_parent
 from plan.model import TrafficPlan
 
-PR_SET_PDEATHSIG = 1
 START_TIMEOUT_S = 10.0
 LOOK_S = 0.01
-_libc = ctypes.CDLL(None)
 
 CONFIG = """\
 daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid; error_log stderr warn;
@@ -35,10 +33,6 @@ http {{
   server {{ listen {port} backlog=4096; root {folder}/files; }}
 }}
 """
-
-
-def _die_with_parent() -> None:
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def serve(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> dict[str, Any]:
@@ -62,7 +56,7 @@ def _run(plan: TrafficPlan, folder: Path, control: Control) -> dict[str, Any]:
     with open(folder / "words", "w+") as words:
         process = subprocess.Popen(
             [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", "stderr"],
-            stdin=subprocess.DEVNULL, stdout=words, stderr=words, preexec_fn=_die_with_parent,
+            stdin=subprocess.DEVNULL, stdout=words, stderr=words, preexec_fn=die_with_parent,
         )  # fmt: skip
         try:
             _wait_listening(plan, process, folder)

@@ -16,9 +16,9 @@ from typing import Any
 
 from agent.errors import RunError
 from agent.traffic import programs
-from agent.traffic.clock import exact_timers
 from agent.traffic.control import Control
 from base.discovery import merged
+from base.linux import exact_timers
 from plan.model import TrafficPlan
 
 Program = Callable[[TrafficPlan, dict[str, str], Control], dict[str, Any]]

@@ -5,7 +5,6 @@ Arguments: the number of batches, the names, and END; a module `/mnt/tcp_<name>.
 The kernel's command line names the folder that becomes /mnt (``wb_out=``).
 """
 
-import ctypes
 import os
 import re
 import subprocess
@@ -13,14 +12,12 @@ import sys
 import traceback
 from pathlib import Path
 
-LIBC = ctypes.CDLL(None, use_errno=True)
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the first process finds the checkout by itself
+
+from base.linux import mount, power_off
+
 END = "end"
 RESULTS = Path("/sys/module/cc_cost/parameters")
-
-
-def mount(fstype: str, target: str, options: str = "") -> None:
-    if LIBC.mount(b"none", target.encode(), fstype.encode(), 0, options.encode()):
-        raise OSError(ctypes.get_errno(), f"mount {fstype} on {target}")
 
 
 def run(*command: str) -> None:
@@ -38,11 +35,11 @@ def measure(name: str, batches: str) -> list[str]:
 
 def main() -> None:
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
-    mount("proc", "/proc")
-    mount("sysfs", "/sys")
+    mount("none", "/proc", "proc")
+    mount("none", "/sys", "sysfs")
     folder = re.search(r"wb_out=(\S+)", Path("/proc/cmdline").read_text())
     assert folder, "wb_out= is missing"
-    mount("hostfs", "/mnt", folder[1])
+    mount("none", "/mnt", "hostfs", 0, folder[1])
     run("ip", "link", "set", "lo", "up")
     batches, *names = sys.argv[1 : sys.argv.index(END)]  # the kernel adds arguments of its own
     for module in sorted(Path("/mnt").glob("tcp_*.ko")):
@@ -58,4 +55,4 @@ if __name__ == "__main__":
     except BaseException:  # noqa: BLE001 (process 1 must reach the power switch)
         print(traceback.format_exc(), flush=True)
     finally:
-        LIBC.reboot(0x4321FEDC)
+        power_off()

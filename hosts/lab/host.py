@@ -16,10 +16,11 @@ from hosts.lab.machines import Machine, load, remote
 from hosts.nodes import cabling
 from hosts.nodes import run as nodes
 from hosts.realtime import in_real_time
-from hosts.remote import OUT, RemoteError
+from hosts.remote import RemoteError
 from hosts.watch import keep_facts
 from network.model import address_plan
 from network.tc import own_modules, own_work
+from plan.console import OUT
 from plan.model import Plan
 from schema.model import Experiment
 

@@ -6,7 +6,6 @@ python -m hosts.local.probe     tries each thing and prints, as JSON, what does 
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import shutil
@@ -15,12 +14,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from base.linux import CLONE_NEWNET, unshare
 from base.paths import ROOT
 from hosts.abilities import QUEUE_OPTIONS
 from network.tc import own_modules, own_work
 from plan.model import START_MODULE, Plan
 
-CLONE_NEWNET = 0x40000000
 TOOLS = {
     "mnexec": "mininet",
     "iperf3": "iperf3",
@@ -134,9 +133,10 @@ def has_module(name: str) -> bool:
 
 def main() -> int:
     """Try everything in a namespace that goes with this process."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNET):
-        print(os.strerror(ctypes.get_errno()), file=sys.stderr)
+    try:
+        unshare(CLONE_NEWNET)
+    except OSError as error:
+        print(error.strerror, file=sys.stderr)
         return 1
     failed = {}
     for name, lines in ATTEMPTS.items():

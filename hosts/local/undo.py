@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-FOLDER = Path("/run/warpbed")
+FOLDER = Path("/run/warpbed")  # plan.console.RUN_FOLDER; this program runs alone
 HELD_S = 20.0
 Step = list[str]
 

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from agent.samples import MAGIC, RECORD
 from base.errors import WarpbedError
+from plan.samples import MAGIC, RECORD
 
 PCAP_HEADER, PCAP_RECORD = 24, 16
 PCAP_NANOSECONDS = b"\x4d\x3c\xb2\xa1"

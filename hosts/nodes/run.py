@@ -19,8 +19,9 @@ from base.errors import WarpbedError
 from hosts.base import Execution, failure
 from hosts.nodes.merge import MergeError, Part, merge
 from hosts.nodes.station import Clock, Station, StationError
-from hosts.remote import OUT, Remote, RemoteError, agent_files
+from hosts.remote import Remote, RemoteError, agent_files
 from hosts.watch import SILENCE_S
+from plan.console import OUT
 from plan.model import Cabling, Plan
 
 POLL_S = 0.05

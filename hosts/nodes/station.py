@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from base.errors import WarpbedError
-from hosts.remote import OUT, Remote, agent_command
-from hosts.virtual.console import PREFIX
+from hosts.remote import Remote, agent_command
+from plan.console import OUT, PREFIX
 
 CLOCK_EXCHANGES = 15
 ANSWER_S = 30.0

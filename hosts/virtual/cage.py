@@ -16,19 +16,29 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
-import signal
 import sys
 
-CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
-MS_REMOUNT_BIND, MS_BIND, MS_PRIVATE_REC = 0x1020, 0x1000, 0x44000
-MS_NOSUID_NODEV = 6
-PR_SET_PDEATHSIG = 1
+sys.path.insert(0, os.path.abspath(f"{__file__}/../../.."))  # a program of its own, which starts with an empty path
+
+from base.linux import (
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
+    MS_BIND,
+    MS_NODEV,
+    MS_NOSUID,
+    MS_PRIVATE_REC,
+    checked,
+    die_with_parent,
+    libc,
+    mount,
+    unshare,
+)
+
 ADDR_NO_RANDOMIZE = 0x0040000
 SYS_MOUNT_SETATTR = 442
 AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = -100, 0x8000, 1
 EXIT_NO_CAGE = 3
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class MountAttributes(ctypes.Structure):
@@ -37,20 +47,10 @@ class MountAttributes(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in ("attr_set", "attr_clr", "propagation", "userns_fd")]
 
 
-def _check(result: int, what: str) -> None:
-    if result:
-        error = ctypes.get_errno()
-        raise OSError(error, f"{what}: {os.strerror(error)}")
-
-
-def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    _check(_libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode()), f"mount {target}")
-
-
 def _read_only(path: str, recursive: bool, on: bool) -> None:
     attributes = MountAttributes(MOUNT_ATTR_RDONLY if on else 0, 0 if on else MOUNT_ATTR_RDONLY, 0, 0)
-    _check(
-        _libc.syscall(
+    checked(
+        libc.syscall(
             SYS_MOUNT_SETATTR,
             AT_FDCWD,
             path.encode(),
@@ -62,30 +62,22 @@ def _read_only(path: str, recursive: bool, on: bool) -> None:
     )
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when the thread that started it ends."""
-    parent = os.getppid()
-    _check(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
 def _own_namespaces() -> None:
     uid, gid = os.getuid(), os.getgid()
-    if uid == 0 and _libc.unshare(CLONE_NEWNS | CLONE_NEWPID) == 0:
+    if uid == 0 and libc.unshare(CLONE_NEWNS | CLONE_NEWPID) == 0:
         return
-    _check(_libc.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID), "unshare")
+    unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID)
     for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{file}", "w") as out:
             out.write(text)
 
 
 def _own_mounts(folder: str) -> None:
-    _mount("none", "/", "", MS_PRIVATE_REC)
-    _mount(folder, folder, "", MS_BIND)
+    mount("none", "/", "", MS_PRIVATE_REC)
+    mount(folder, folder, "", MS_BIND)
     _read_only("/", recursive=True, on=True)
     _read_only(folder, recursive=False, on=False)
-    _mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID_NODEV, "size=100%")
+    mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "size=100%")
 
 
 def enter(folder: str) -> bool:
@@ -103,7 +95,7 @@ def main(arguments: list[str]) -> int:
     cpu, folder, program = int(arguments[0]), arguments[1], arguments[2:]
     die_with_parent()
     os.sched_setaffinity(0, {cpu})
-    _libc.personality(ADDR_NO_RANDOMIZE)  # guests before 7.2 size their memory by where the host put them
+    libc.personality(ADDR_NO_RANDOMIZE)  # guests before 7.2 size their memory by where the host put them
     caged = enter(folder)
     if not caged and os.environ.get("WB_CAGE") == "required":
         return EXIT_NO_CAGE
@@ -112,7 +104,7 @@ def main(arguments: list[str]) -> int:
         die_with_parent()
         if caged:
             try:
-                _mount("proc", "/proc", "proc", MS_NOSUID_NODEV)
+                mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
             except OSError:
                 pass  # a container that hides parts of /proc; the guest needs none of them
         os._exit(_exit_code(_start(program)))

@@ -7,8 +7,8 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 
-PREFIX = "WARPBED "
-"""Starts every line that the guest's init means for the launcher (see agent.init)."""
+from plan.console import PREFIX
+
 DISASTERS = re.compile(
     r"Kernel panic - not syncing|\bBUG: |\bOops\b|general protection fault|kernel BUG at|UBSAN: |"
     r"Out of memory: Killed process|Segfault with no mm|time-travel: time goes backwards"

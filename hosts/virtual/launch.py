@@ -13,6 +13,7 @@ from typing import Any
 
 from base.paths import ROOT
 from hosts.base import Execution, Outcome, failure
+from hosts.virtual import boot
 from hosts.virtual.console import Console
 from hosts.watch import error_of, facts_of, follow
 from network.model import path
@@ -20,7 +21,6 @@ from plan.model import Plan
 
 EPOCH_NS = 1_767_225_600 * 10**9
 """Every guest starts on 2026-01-01 00:00:00 UTC: a fixed wall clock is part of being bit-exact."""
-SYSTEM_PYTHON = "/usr/bin/python3"
 BASE_MEMORY_BYTES = 384 << 20
 MEMORY_PER_FLOW_BYTES = 4 << 20
 MEMORY_PER_NODE_BYTES = 4 << 20
@@ -66,49 +66,31 @@ def random_seed(seed: int) -> int:
 
 def command(kernel: GuestKernel, run: Execution) -> list[str]:
     """The cage, the guest kernel and its command line."""
-    line = [
-        str(kernel.linux),
-        f"mem={memory_bytes(run.plan) >> 20}M",
-        "root=/dev/root",
-        "rootfstype=hostfs",
-        "rootflags=/",
-        "ro",
-        f"init={SYSTEM_PYTHON}",
-        "time-travel=inf-cpu",
-        f"time-travel-start={EPOCH_NS}",
-        f"um_seed={random_seed(run.seed)}",
-        "con=null",
-        "con0=null,fd:1",
-        "con1=null",
+    line = boot.arguments(
+        kernel,
+        memory_bytes(run.plan) >> 20,
+        boot.SYSTEM_PYTHON,
         "loglevel=4",
         "ipv6.disable_ipv6=1",
-        "uml_dir=/dev/shm",
-        "umid=warpbed",
-    ]
-    if kernel.has_seccomp:
-        line.append("seccomp=on")
-    line += [f"WB_SOURCE={_quoted(ROOT)}", f"WB_OUT={_quoted(run.folder)}", f"WB_MODULES={_quoted(kernel.modules)}"]
-    line += ["--", "-B", "-I", _quoted(ROOT / "agent/init.py")]
-    return [SYSTEM_PYTHON, "-I", str(ROOT / "hosts/virtual/cage.py"), str(run.cpu), str(run.folder), *line]
-
-
-def _quoted(path: Path) -> str:
-    """As the kernel's command line takes it: blanks need quotes, and there is no way to write a quote inside them."""
-    return f'"{path}"' if " " in str(path) else str(path)
+        *boot.shares(kernel, run.folder),
+        *boot.python(ROOT / "agent/init.py"),
+        start_ns=EPOCH_NS,
+        seed=random_seed(run.seed),
+    )
+    return boot.caged(run.cpu, run.folder, line)
 
 
 def execute(kernel: GuestKernel, run: Execution) -> Outcome:
     """Run the plan in a guest; raw files and guest.json are left in the folder."""
     run, folder = run.of(run.plan), run.folder
     started, console = time.monotonic(), Console()
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "TMPDIR": "/dev/shm", "LANG": "C.UTF-8"}
     with open(folder / "console.log", "wb") as log:
         process = subprocess.Popen(
             command(kernel, run),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env=boot.ENVIRONMENT,
             cwd="/",
         )
         try:

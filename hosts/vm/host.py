@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hosts.base import Execution, Outcome, failure
 from hosts.realtime import in_real_time, modules_of
-from hosts.remote import OUT, RemoteError, agent_command, agent_files
+from hosts.remote import RemoteError, agent_command, agent_files
 from hosts.virtual.console import Console
 from hosts.virtual.launch import memory_bytes
 from hosts.vm import qemu
@@ -18,6 +18,7 @@ from hosts.vm.base import MachineHost
 from hosts.vm.builds import find
 from hosts.vm.machine import BootError, Machine, Spec, started
 from hosts.watch import error_of, facts_of, follow
+from plan.console import OUT
 from plan.model import Plan
 from schema.model import Experiment
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from base.errors import WarpbedError
+from base.linux import die_with_parent
 from hosts.remote import Remote, RemoteError
-from hosts.virtual.cage import die_with_parent
 from hosts.virtual.console import Console
 from hosts.vm import qemu
+from plan.console import BOOTED
 
 BOOT_S = {"kvm": 60.0, "tcg": float(os.environ.get("WARPBED_BOOT_S", "240"))}
 """A boot that takes longer does not come back. Emulated machines boot in about ten seconds on an idle CPU."""
@@ -51,7 +52,7 @@ class Machine:
         self._process, self._log = process, log
 
     def words(self) -> str:
-        """The last lines of its console, or the kernel's cry for help."""
+        """The last lines of its console, or the kernel's panic, oops or warning."""
         console = Console()
         lines = self._log.read_text(errors="replace").splitlines()
         for line in lines:
@@ -74,7 +75,7 @@ class Machine:
                 raise BootError("interrupted")
             if not self.is_alive:
                 raise BootError(f"QEMU ended (code {self._process.returncode}): {self.words()}")
-            if "WARPBED booted" in self._log.read_text(errors="replace"):
+            if BOOTED in self._log.read_text(errors="replace"):
                 try:
                     self.remote.run("true")
                 except RemoteError as error:

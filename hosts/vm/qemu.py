@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hosts.virtual.cage import die_with_parent
+from base.linux import die_with_parent
 from hosts.vm import tsc
 
 QEMU = "qemu-system-x86_64"

@@ -23,7 +23,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG = 1  # not from base.linux: ansible-playbook called by itself does not have the checkout on its path
 ENDING_TIMEOUT_S = 60
 
 

@@ -24,9 +24,9 @@ from hosts.virtual.launch import GuestKernel
 from network.link_words import direction
 from network.model import Buffer, Direction, Link, Network, Node
 from network.tc import own_modules
+from plan.console import MODULES
 from plan.model import HostSettings, Module, Plan
 from testbed.commands.calibrate import calibration_plan, measure
-from testbed.compile import GUEST_MODULES
 from testbed.experiments import prepare
 from tests import lab
 
@@ -38,7 +38,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {"transit_stub": {"nodes": 25}}
 
 def plan_of(network: Network) -> Plan:
     hosts = {node.name: HostSettings() for node in network.nodes}
-    modules = tuple(Module(f"{GUEST_MODULES}/{name}.ko") for name in own_modules(network.directions()))
+    modules = tuple(Module(f"{MODULES}/{name}.ko") for name in own_modules(network.directions()))
     plan = Plan(network=network, flows=(), duration_s=1.0, grace_s=1.0, start_grid_s=1, hosts=hosts, modules=modules)
     return calibration_plan(plan)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import topologies
+from hosts.virtual import boot
 from hosts.virtual.launch import GuestKernel
 from tests import lab
 
@@ -26,43 +27,25 @@ PAIR_ONLY = {"transit_stub"}
 
 @pytest.mark.parametrize("name", topologies.names())
 def test_plain_mn_starts_it_and_pings_through_it(kernel: GuestKernel, tmp_path: Path, name: str) -> None:
-    line = [
-        str(kernel.linux),
-        "mem=512M",
-        "root=/dev/root",
-        "rootfstype=hostfs",
-        "rootflags=/",
-        "ro",
-        "init=/usr/bin/python3",
-        "time-travel=inf-cpu",
-        "time-travel-start=1",
-        "um_seed=1",
-        "con=null",
-        "con0=null,fd:1",
-        "con1=null",
+    line = boot.arguments(
+        kernel,
+        512,
+        boot.SYSTEM_PYTHON,
         "loglevel=4",
-        "uml_dir=/dev/shm",
-        "umid=mn",
-        *(["seccomp=on"] if kernel.has_seccomp else []),
-        f"WB_SOURCE={lab.ROOT}",
-        f"WB_OUT={tmp_path}",
-        f"WB_MODULES={kernel.modules}",
+        *boot.shares(kernel, tmp_path),
         f"WB_TOPOLOGY={name}",
         f"WB_PARAMETERS={SMALLER.get(name, '')}",
         f"WB_TEST={'pingpair' if name in PAIR_ONLY else 'pingall'}",
-        "--",
-        "-B",
-        "-P",
-        str(lab.ROOT / "tests/guest_mn.py"),
-    ]
-    cage = ["/usr/bin/python3", "-I", str(lab.ROOT / "hosts/virtual/cage.py"), "0", str(tmp_path)]
+        *boot.python(lab.ROOT / "tests/guest_mn.py"),
+        start_ns=1,
+    )
     done = subprocess.run(
-        [*cage, *line],
+        boot.caged(0, tmp_path, line),
         capture_output=True,
         text=True,
         timeout=100,
         stdin=subprocess.DEVNULL,
         check=False,
-        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": "/dev/shm"},
+        env=boot.ENVIRONMENT,
     )
     assert "Results: 0% dropped" in done.stdout, done.stdout + done.stderr

@@ -13,9 +13,10 @@ import statistics
 import sys
 from collections.abc import Sequence
 
+from hosts.virtual.boot import Kernel
 from hosts.virtual.kernel import find
 from kernels import module_source
-from tests.harness.harness import Kernel, run_cycles
+from tests.harness.harness import run_cycles
 
 SETTLE = 10
 """Cycles in which caches still fill."""

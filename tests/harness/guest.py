@@ -32,15 +32,14 @@ import traceback
 from typing import Any
 
 sys.path[0] = str(pathlib.Path(__file__).resolve().parents[2])
+from base.linux import mount, power_off  # noqa: E402
 from tests.harness import guest_cycles  # noqa: E402 (the first process finds the checkout by itself)
 from tests.harness.guest_path import (  # noqa: E402
-    LIBC,
     SENDERS,
     build_path,
     counters,
     enter,
     inside,
-    mount,
     prepare,
     sh,
     use_ipv6,
@@ -57,14 +56,14 @@ PAGE_BYTES = 65536
 
 def boot() -> None:
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
-    mount("proc", "/proc")
-    mount("sysfs", "/sys")
-    mount("tracefs", str(TRACEFS))
+    mount("none", "/proc", "proc")
+    mount("none", "/sys", "sysfs")
+    mount("none", str(TRACEFS), "tracefs")
     for path in ("/tmp", "/run"):
-        mount("tmpfs", path)
+        mount("none", path, "tmpfs")
     match = re.search(r"wb_out=(\S+)", pathlib.Path("/proc/cmdline").read_text())
     assert match, "wb_out= is missing from the kernel's command line"
-    mount("hostfs", str(OUT), match[1])
+    mount("none", str(OUT), "hostfs", 0, match[1])
 
 
 def renege(conn: socket.socket, times: list[float], start: float) -> None:
@@ -265,8 +264,7 @@ def main() -> None:
         print(text, file=sys.stderr, flush=True)
         if os.path.ismount(OUT):
             (OUT / "error.txt").write_text(text)
-    os.sync()
-    LIBC.reboot(0x4321FEDC)
+    power_off()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pathlib
 import platform
@@ -12,7 +11,8 @@ import threading
 import time
 from typing import Any
 
-from tests.harness.guest_path import LIBC, SENDERS, enter, inside, mount
+from base.linux import checked, libc, mount
+from tests.harness.guest_path import SENDERS, enter, inside
 
 PORT = 5002
 BYTES = 60_000
@@ -27,15 +27,13 @@ DROP = pathlib.Path("/proc/sys/vm/drop_caches")
 def load(path: str) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
-        if LIBC.syscall(FINIT_MODULE, handle, b"", 0):
-            raise OSError(ctypes.get_errno(), f"{path}: {os.strerror(ctypes.get_errno())}")
+        checked(libc.syscall(FINIT_MODULE, handle, b"", 0), str(path))
     finally:
         os.close(handle)
 
 
 def unload(name: str) -> None:
-    if LIBC.syscall(DELETE_MODULE, name.encode(), os.O_NONBLOCK):
-        raise OSError(ctypes.get_errno(), f"unloading {name}: {os.strerror(ctypes.get_errno())}")
+    checked(libc.syscall(DELETE_MODULE, name.encode(), os.O_NONBLOCK), f"unloading {name}")
 
 
 def serve() -> None:
@@ -85,7 +83,7 @@ def run(count: int, modules: list[dict[str, Any]], ccas: list[str]) -> list[dict
     Raises RuntimeError with kmemleak's words where the kernel has it and an object is lost.
     """
     if pathlib.Path("/sys/kernel/debug").is_dir():
-        mount("debugfs", "/sys/kernel/debug")
+        mount("none", "/sys/kernel/debug", "debugfs")
     lost()  # of the boot
     if KMEMLEAK.exists():
         KMEMLEAK.write_text("clear")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pathlib
 import socket
@@ -13,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-CLONE_NEWNET = 0x40000000
-LIBC = ctypes.CDLL(None, use_errno=True)
+from base.linux import CLONE_NEWNET, setns
+
 SENDERS = {"snd": ("192.0.2.1", "2001:db8:1::1"), "alt": ("198.18.0.1", "2001:db8:4::1")}
 """Namespaces that send: two hosts, so to say, on one kernel; with their addresses."""
 SYSCTLS = {
@@ -40,16 +39,9 @@ def sh(command: str, text: str | None = None) -> str:
     return done.stdout
 
 
-def mount(fstype: str, target: str, options: str = "") -> None:
-    if LIBC.mount(b"none", target.encode(), fstype.encode(), 0, options.encode()):
-        number = ctypes.get_errno()
-        raise OSError(number, f"mount {fstype} on {target}: {os.strerror(number)}")
-
-
 def enter(netns: str) -> None:
     with open(f"/run/netns/{netns}") as handle:
-        if LIBC.setns(handle.fileno(), CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), f"setns {netns}")
+        setns(handle.fileno(), CLONE_NEWNET)
 
 
 @contextmanager
@@ -59,7 +51,7 @@ def inside(netns: str) -> Iterator[None]:
         try:
             yield
         finally:
-            LIBC.setns(home.fileno(), CLONE_NEWNET)
+            setns(home.fileno(), CLONE_NEWNET)
 
 
 def write_sysctl(name: str, value: str) -> None:

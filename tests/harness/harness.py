@@ -19,8 +19,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from hosts.virtual import boot
+from hosts.virtual.boot import Kernel
 from tests.harness import trace
 
 GUEST = pathlib.Path(__file__).with_name("guest.py")
@@ -37,17 +39,6 @@ SPLATS = re.compile(r"Call Trace|WARNING: |BUG: |UBSAN: |kmemleak: Cannot")
 
 class GuestError(Exception):
     """The guest did not finish its scenarios; the message holds its own words."""
-
-
-class Kernel(Protocol):
-    """A kernel build: hosts.virtual.launch.GuestKernel."""
-
-    @property
-    def linux(self) -> pathlib.Path: ...
-    @property
-    def modules(self) -> pathlib.Path: ...
-    @property
-    def has_seccomp(self) -> bool: ...
 
 
 @dataclasses.dataclass(slots=True)
@@ -216,34 +207,11 @@ def _for_guest(scenario: Scenario) -> dict[str, Any]:
 
 def _boot(kernel: Kernel, out: pathlib.Path, timeout_s: float, *, warnings: bool = False) -> None:
     """Run the guest to its end; it dies with this process. warnings: let the kernel's show, which are then errors."""
-    command = [
-        "setpriv",
-        "--pdeathsig",
-        "KILL",
-        "taskset",
-        "-c",
-        str(next(_cpu)),
-        "setarch",
-        "-R",
-        str(kernel.linux),
-        "mem=1G",
-        "root=/dev/root",
-        "rootfstype=hostfs",
-        "rootflags=/",
-        "ro",
-        f"init={GUEST}",
-        "time-travel=inf-cpu",
-        f"um_seed={GUEST_SEED}",
-        "time-travel-start=1000000000000000000",
-        "con=null",
-        "con0=null,fd:1",
-        "con1=null",
-        "loglevel=5" if warnings else "quiet",
-        f"uml_dir={out}",
-        "umid=guest",
-        f"wb_out={out}",
-        *(["seccomp=on"] if kernel.has_seccomp else []),
-    ]
+    line = boot.arguments(
+        kernel, 1024, GUEST, "loglevel=5" if warnings else "quiet", f"wb_out={out}", start_ns=10**18, seed=GUEST_SEED,
+        folder=out, name="guest",
+    )  # fmt: skip
+    command = ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(next(_cpu)), "setarch", "-R", *line]
     environment = {"PATH": os.environ["PATH"], "HOME": "/root", "TMPDIR": str(out)}
     try:
         done = subprocess.run(

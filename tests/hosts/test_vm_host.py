@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hosts.virtual.cage import die_with_parent
+from base.linux import die_with_parent
 from hosts.vm import qemu
 from hosts.vm.builds import Builds
 from hosts.vm.machine import BootError, Spec, started

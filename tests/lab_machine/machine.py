@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from base.linux import die_with_parent
 from base.paths import ROOT
 from hosts.remote import Remote, RemoteError
-from hosts.virtual.cage import die_with_parent
 from tests.lab_machine import disk
 from tests.waiting import wait_until
 

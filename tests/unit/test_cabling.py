@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.samples import MAGIC, RECORD
 from hosts.nodes import cabling
 from hosts.nodes.merge import MergeError, Part, merge
 from network.model import Direction, Link, Network, Node
 from plan.model import Plan, cabling_from_json
+from plan.samples import MAGIC, RECORD
 from testbed.experiments import prepare
 from tests import lab
 

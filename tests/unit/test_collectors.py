@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
-from agent.samples import MAGIC, RECORD
 from collectors import queues, sockets, tcp_probe, wire
 from collectors.errors import CollectError, Damage
 from collectors.samples import samples
 from plan.model import FIRST_PORT, Capture, FlowPlan, Plan
+from plan.samples import MAGIC, RECORD
 from tests.pcap_craft import CLIENT, SERVER, Conversation, pcap
 
 START_NS = 1_700_000_000_000_000_000

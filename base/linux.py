@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Linux offers and Python's library does not: namespaces, mounts, an end with the parent, a card's offloads."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import signal
+import socket
+import struct
+
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND = 1, 2, 4, 0x1000
+MS_PRIVATE_REC = 0x4000 | 0x40000
+REBOOT_POWER_OFF = 0x4321FEDC
+SYSLOG_CONSOLE_LEVEL, LOG_ALL = 8, 8
+PR_SET_PDEATHSIG, PR_SET_TIMERSLACK = 1, 29
+SIOCETHTOOL = 0x8946
+OFFLOADS = {"tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
+"""Segmentation and coalescing: ETHTOOL_G…, ETHTOOL_S… of linux/ethtool.h."""
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def checked(result: int, what: str) -> None:
+    """Raise OSError with errno's words where a call of libc has failed."""
+    if result:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{what}: {os.strerror(error)}")
+
+
+def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
+    result = libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode())
+    checked(result, f"mount {kind} on {target}")
+
+
+def unshare(flags: int) -> None:
+    """Go into new namespaces."""
+    checked(libc.unshare(flags), "unshare")
+
+
+def setns(fd: int, kind: int) -> None:
+    """Go into a namespace that is there."""
+    checked(libc.setns(fd, kind), "setns")
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when the thread that started it ends; also as `preexec_fn` of subprocess."""
+    parent = os.getppid()
+    checked(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    if os.getppid() != parent:  # it ended before it was asked for
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def exact_timers() -> None:
+    """Let this process's sleeps end when they are due; by default the kernel may add 50 µs."""
+    libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
+
+
+def log_everything() -> None:
+    """From here on all that the kernel says goes to the console: of a panic, the function it happened in is but "info"."""
+    libc.klogctl(SYSLOG_CONSOLE_LEVEL, None, LOG_ALL)
+
+
+def power_off() -> None:
+    """End the machine whose first process this is."""
+    os.sync()
+    libc.reboot(REBOOT_POWER_OFF)
+
+
+def offload(interface: str, name: str, value: int | None = None) -> int:
+    """Read, or with a value set, one of OFFLOADS of an interface of the current namespace."""
+    get, put = OFFLOADS[name]
+    data = bytearray(struct.pack("=II", get if value is None else put, value or 0))
+    buffer = (ctypes.c_char * len(data)).from_buffer(data)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP", interface.encode(), ctypes.addressof(buffer)))
+    return int(struct.unpack("=II", data)[1])

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How any guest is started: the kernel's arguments, the cage, and what of this machine the guest mounts (agent.init)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from base.paths import ROOT
+
+SYSTEM_PYTHON = "/usr/bin/python3"
+CAGE = ROOT / "hosts/virtual/cage.py"
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "TMPDIR": "/dev/shm", "LANG": "C.UTF-8"}
+"""Of the guest's own process, whoever starts it."""
+
+
+class Kernel(Protocol):
+    """A kernel build (hosts.virtual.launch.GuestKernel)."""
+
+    @property
+    def linux(self) -> Path: ...
+    @property
+    def modules(self) -> Path: ...
+    @property
+    def has_seccomp(self) -> bool: ...
+
+
+def arguments(
+    kernel: Kernel,
+    memory_mib: int,
+    init: str | Path,
+    *more: str,
+    start_ns: int | None = None,
+    seed: int = 1,
+    folder: str | Path = "/dev/shm",
+    name: str = "warpbed",
+) -> list[str]:
+    """A guest kernel and its command line: this machine's file system read-only, the console on standard output.
+
+    init: the first process; more: further arguments, after `--` those of the first process
+    start_ns: when its clock starts in virtual time; None: in real time
+    seed: of its random numbers, in virtual time
+    folder: where it keeps its memory and, in a folder `name`, its control socket
+    """
+    virtual = ["time-travel=inf-cpu", f"time-travel-start={start_ns}", f"um_seed={seed}"]
+    return [
+        str(kernel.linux),
+        f"mem={memory_mib}M",
+        "root=/dev/root",
+        "rootfstype=hostfs",
+        "rootflags=/",
+        "ro",
+        f"init={init}",
+        *(virtual if start_ns is not None else ()),
+        "con=null",
+        "con0=null,fd:1",
+        "con1=null",
+        f"uml_dir={folder}",
+        f"umid={name}",
+        *(["seccomp=on"] if kernel.has_seccomp else ()),
+        *more,
+    ]
+
+
+def shares(kernel: Kernel, folder: Path) -> list[str]:
+    """Arguments by which agent.init knows what to mount: the checkout, the run's folder, the modules."""
+    places = {"WB_SOURCE": ROOT, "WB_OUT": folder, "WB_MODULES": kernel.modules}
+    return [f"{name}={_quoted(place)}" for name, place in places.items()]
+
+
+def python(program: Path, *options: str) -> list[str]:
+    """Arguments that make a program of the checkout the first process, beside `init=SYSTEM_PYTHON`."""
+    return ["--", "-B", "-I", _quoted(program), *options]
+
+
+def caged(cpu: int | str, folder: Path, line: Sequence[str]) -> list[str]:
+    """A command line in the cage, which can write in one folder only."""
+    return [SYSTEM_PYTHON, "-I", str(CAGE), str(cpu), str(folder), *line]
+
+
+def _quoted(path: Path) -> str:
+    """As the kernel's command line takes it: blanks need quotes, and there is no way to write a quote inside them."""
+    return f'"{path}"' if " " in str(path) else str(path)
