@@ -17,7 +17,7 @@ from network.rtnetlink import Batch, KernelRefusedError, Request
 
 HANDLE = 0x10000  # 1:
 CHILD, CHILD_HANDLE = 0x10001, 0x100000  # parent 1:1 handle 10:
-LEVELS = ((ROOT, HANDLE), (CHILD, CHILD_HANDLE), (0x100001, 0x200000), (0x200001, 0x300000))
+LEVELS = ((TC_H_ROOT, HANDLE), (CHILD, CHILD_HANDLE), (0x100001, 0x200000), (0x200001, 0x300000))
 STEPS_PER_MESSAGE = 3000
 """16 bytes each; an attribute holds less than 64 KiB."""
 
