@@ -39,8 +39,8 @@ def test_an_unknown_parameter_of_the_kernels_own_algorithm(kernel: GuestKernel, 
 
 
 def test_an_iperf3_that_dies(kernel: GuestKernel, tmp_path: Path) -> None:
-    """One local port: iperf3's control connection takes it, its data connection finds none."""
-    only = "hosts: {only: {s1: {sysctls: {net.ipv4.ip_local_port_range: 2000 2000}}}}\nflows:"
+    """One local port, the first of data connections: iperf3's control connection takes it, and the data connection has none."""
+    only = "hosts: {only: {s1: {sysctls: {net.ipv4.ip_local_port_range: 10001 10001}}}}\nflows:"
     words, run = failed(tmp_path, lab.SMALL.replace("flows:", only))
     assert "flow f1: iperf3 client: " in words
     assert "Cannot assign requested address" in words
