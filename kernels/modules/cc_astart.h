@@ -4,6 +4,7 @@
  * rate samples.
  *
  * Rates are in packets per second, 48.16 fixed point: a packet in 1 us is 2^36.
+ * A sample counts ASTART_PACKETS_MAX packets at most, so rates are below 2^61.
  */
 #ifndef WARPBED_CC_ASTART_H
 #define WARPBED_CC_ASTART_H
@@ -12,6 +13,7 @@
 
 #define ASTART_SHIFT	16
 #define ASTART_DT_MAX	((1U << 24) - 1)	/* us */
+#define ASTART_PACKETS_MAX BIT(24)
 
 /* Parameters of a module that includes this, which Kbuild links with cc_astart.c */
 extern unsigned int astart_tau_ms;
@@ -24,31 +26,37 @@ struct astart_filter {
 
 static inline s64 astart_rate(u32 packets, u32 dt_us)
 {
+	packets = min_t(u32, packets, ASTART_PACKETS_MAX);
 	return div_u64(((u64)packets * USEC_PER_SEC) << ASTART_SHIFT, dt_us);
 }
 
 /*
  * The Tustin form of the Westwood filter: with a = (2 tau - dt) / (2 tau + dt),
  *   e = a e + (1 - a) (b + b_last) / 2,
- * so e moves by 2 dt / (2 tau + dt) of its distance; below 2^(37 + 25)
+ * so e moves by 2 dt / (2 tau + dt) of its distance, which is below 2^62; a gap
+ * above 2 tau moves it beyond the mean of both samples, as the equation has it.
+ * The product, up to 2^87, needs 128 bits.
  */
 static inline void astart_filter_add(struct astart_filter *filter, s64 sample,
 				     u32 dt_us, u32 tau_us)
 {
 	s64 distance = (sample + filter->sample) / 2 - filter->estimate;
+	u64 moved;
 
 	dt_us = min(dt_us, ASTART_DT_MAX);
-	filter->estimate += div64_s64(distance * (2 * dt_us),
-				      2 * (s64)tau_us + dt_us);
+	moved = mul_u64_u64_div_u64(abs(distance), 2 * dt_us,
+				    2 * (u64)tau_us + dt_us);
+	filter->estimate += distance < 0 ? -(s64)moved : (s64)moved;
 	filter->sample = sample;
 }
 
 /* The estimate times the least RTT: packets that fit the path */
 static inline u32 astart_window(const struct astart_filter *filter, u32 rtt_us)
 {
-	u64 bits = (u64)max(filter->estimate, 0LL) >> (ASTART_SHIFT / 2);
+	u64 packets = mul_u64_u64_div_u64(max(filter->estimate, 0LL), rtt_us,
+					  USEC_PER_SEC) >> ASTART_SHIFT;
 
-	return div_u64(bits * rtt_us, USEC_PER_SEC) >> (ASTART_SHIFT / 2);
+	return min_t(u64, packets, TCP_INFINITE_SSTHRESH);
 }
 
 #endif /* WARPBED_CC_ASTART_H */

@@ -78,13 +78,6 @@ static void cc_groups_prune(bool all)
 	}
 }
 
-static void cc_group_forget(struct cc_group *group)
-{
-	group->awnd = 0;
-	group->drop_us = 0;
-	group->drop_gap_us = 0;
-}
-
 /* The group of a socket, made if need be; NULL if there is no memory for it. */
 struct cc_group *cc_group_get(const struct sock *sk)
 {
@@ -100,7 +93,7 @@ struct cc_group *cc_group_get(const struct sock *sk)
 		    !ipv6_addr_equal(&group->prefix, &prefix))
 			continue;
 		if (cc_group_aged(group))
-			cc_group_forget(group);
+			group->drops = (struct cc_drops){};
 		return group;
 	}
 	cc_groups_prune(false);
@@ -117,13 +110,28 @@ struct cc_group *cc_group_get(const struct sock *sk)
 	return group;
 }
 
-/* Under the lock: the oldest connection in congestion avoidance, or NULL */
+/*
+ * Has this connection data for its window?  The thesis counts "active" ones: at
+ * least half of its window is under way, in bytes, so that one which is idle, or
+ * exchanges small messages as the control connections of iperf3 do, is none.
+ * Another connection's values are read as they are at the moment.
+ */
+static bool cc_group_active(const struct cc_group_conn *conn)
+{
+	const struct tcp_sock *tp = tcp_sk(conn->sk);
+	u32 una = READ_ONCE(tp->snd_una);
+	u64 window = (u64)READ_ONCE(conn->cwnd) * READ_ONCE(tp->mss_cache);
+
+	return 2ULL * (READ_ONCE(tp->snd_nxt) - una) >= window;
+}
+
+/* Under the lock: the oldest one in congestion avoidance, or NULL */
 struct cc_group_conn *cc_group_oldest(struct cc_group *group)
 {
 	struct cc_group_conn *conn;
 
 	list_for_each_entry(conn, &group->conns, node)
-		if (READ_ONCE(conn->steady))
+		if (READ_ONCE(conn->steady) && cc_group_active(conn))
 			return conn;
 	return NULL;
 }
@@ -131,15 +139,18 @@ struct cc_group_conn *cc_group_oldest(struct cc_group *group)
 /*
  * Under the lock: a new connection's fair window, Yu eq 2-3,
  *   (S + L w_o) / (L + S / w_o + 1) = w_o X / (X + w_o), X = S + L w_o,
- * with L connections in congestion avoidance and S the sum of the windows of
- * those in slow start.  0 if no connection is in congestion avoidance.
+ * with L active connections in congestion avoidance and S the sum of the windows
+ * of those in slow start, in whole packets.  0 without L.  w_o is in 16.16; with
+ * 2^16 connections X is below 2^48, and the product needs 128 bits.
  */
-u32 cc_group_fair(struct cc_group *group, u64 w_o)
+u32 cc_group_fair(struct cc_group *group, u32 w_o)
 {
 	struct cc_group_conn *conn;
 	u64 sum = 0, steady = 0, x;
 
 	list_for_each_entry(conn, &group->conns, node) {
+		if (!cc_group_active(conn))
+			continue;
 		if (READ_ONCE(conn->steady))
 			steady++;
 		else
@@ -147,16 +158,17 @@ u32 cc_group_fair(struct cc_group *group, u64 w_o)
 	}
 	if (!steady || !w_o)
 		return 0;
-	x = sum + steady * w_o;
-	return max_t(u64, div64_u64(w_o * x, x + w_o), 2);
+	x = (sum << CC_GROUP_SHIFT) + steady * w_o;
+	return max_t(u64, mul_u64_u64_div_u64(w_o, x, x + w_o) >> CC_GROUP_SHIFT, 2);
 }
 
 /* Under the lock: enter a group as its youngest connection */
 void cc_group_join(struct cc_group *group, struct cc_group_conn *conn,
-		   const struct tcp_sock *tp)
+		   struct sock *sk)
 {
 	conn->group = group;
-	cc_group_publish(conn, tp);
+	conn->sk = sk;
+	cc_group_publish(conn, tcp_sk(sk));
 	list_add_tail(&conn->node, &group->conns);
 }
 
@@ -180,31 +192,41 @@ void cc_groups_exit(void)
 	spin_unlock_bh(&cc_groups_lock);
 }
 
-/* EWMA with weight 2^-3 of the time between drops; 0 is none yet */
-void cc_group_drop(u64 *last_us, u32 *gap_us, u64 now_us)
-{
-	if (*last_us) {
-		s64 gap = min_t(u64, now_us - *last_us, U32_MAX >> 1);
-
-		*gap_us = *gap_us ? *gap_us + ((gap - (s64)*gap_us) >> 3) : gap;
-	}
-	*last_us = now_us;
-}
-
-/* Pace at cwnd packets per RTT; the kernel's own pacing does the work. */
-void cc_pace_begin(struct sock *sk, u32 cwnd, u32 rtt_us)
+/*
+ * Begin to pace at cwnd packets per RTT; the kernel's own pacing does the work
+ * until cwnd packets are delivered.
+ */
+void cc_pace_begin(struct sock *sk, struct cc_pace *pace, u32 cwnd)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 rate = (u64)cwnd * tp->mss_cache * USEC_PER_SEC;
 
-	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	pace->on = 1;
+	pace->ours = cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE,
+			     SK_PACING_NEEDED) == SK_PACING_NONE;
+	cc_round_begin(&pace->round, tp);
+	pace->round.end += cwnd - 1;
 	WRITE_ONCE(sk->sk_pacing_rate,
-		   min_t(u64, div_u64(rate, max(rtt_us, 1U)),
+		   min_t(u64, div_u64(rate, max(tp->srtt_us >> 3, 1U)),
 			 READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
-/* The first window is out: back to what was (fq does its own pacing). */
-void cc_pace_end(struct sock *sk)
+/*
+ * Back to what was.  Pacing stays where somebody else wants it: fq does its own,
+ * and SO_MAX_PACING_RATE asks the kernel for it, before or meanwhile.
+ */
+void cc_pace_end(struct sock *sk, struct cc_pace *pace)
 {
-	cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
+	if (pace->on && pace->ours &&
+	    READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED,
+			SK_PACING_NONE);
+	pace->on = 0;
+}
+
+/* With each ACK: the first window is out */
+void cc_pace_acked(struct sock *sk, struct cc_pace *pace)
+{
+	if (pace->on && cc_round_over(&pace->round, tcp_sk(sk)))
+		cc_pace_end(sk, pace);
 }

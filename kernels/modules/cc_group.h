@@ -12,6 +12,7 @@
 
 #include <linux/spinlock.h>
 #include "cc_common.h"
+#include "cc_drops.h"
 
 struct cc_group {
 	struct hlist_node node;
@@ -19,20 +20,29 @@ struct cc_group {
 	u64 cookie;			/* of the network namespace */
 	struct in6_addr prefix;		/* IPv4 as ::ffff:a.b.c.d */
 	unsigned long empty_since;	/* jiffies */
-	u64 awnd;			/* EWMA of windows, 48.16 packets; 0: none */
-	u64 drop_us;			/* last drop of any connection; 0: none */
-	u32 drop_gap_us;		/* EWMA of the times between them; 0: none */
+	struct cc_drops drops;		/* of any connection */
 };
 
 /* A connection's part; lives in its private area and is zero before init(). */
 struct cc_group_conn {
 	struct list_head node;
 	struct cc_group *group;		/* NULL: not in one */
-	u64 drop_us;			/* its last drop; 0: none */
-	u32 drop_gap_us;		/* EWMA of the times between them; 0: none */
+	const struct sock *sk;		/* the one that it is part of */
+	struct cc_drops drops;		/* its own */
 	u32 cwnd;			/* packets */
+	u32 awnd;			/* EWMA of cwnd, 16.16; of ISS */
 	u8 steady;			/* in congestion avoidance */
 };
+
+/* Pacing of a first window */
+struct cc_pace {
+	struct cc_round round;		/* in which it is delivered */
+	u8 on:1;
+	u8 ours:1;			/* nobody had asked for pacing before */
+};
+
+#define CC_GROUP_SHIFT	16		/* of w_o and awnd */
+#define CC_GROUP_CWND_MAX ((1U << 16) - 1)	/* so that they fit 32 bits */
 
 /* Guards the table and the groups' lists and histories. */
 extern spinlock_t cc_groups_lock;
@@ -45,19 +55,26 @@ static inline void cc_group_publish(struct cc_group_conn *conn,
 	WRITE_ONCE(conn->steady, !tcp_in_slow_start(tp));
 }
 
+/* cwnd as w_o, 16.16 */
+static inline u32 cc_group_window(const struct cc_group_conn *conn)
+{
+	return min_t(u32, READ_ONCE(conn->cwnd), CC_GROUP_CWND_MAX)
+	       << CC_GROUP_SHIFT;
+}
+
 /* Under the lock */
 struct cc_group *cc_group_get(const struct sock *sk);
 struct cc_group_conn *cc_group_oldest(struct cc_group *group);
-u32 cc_group_fair(struct cc_group *group, u64 w_o);
+u32 cc_group_fair(struct cc_group *group, u32 w_o);
 void cc_group_join(struct cc_group *group, struct cc_group_conn *conn,
-		   const struct tcp_sock *tp);
-void cc_group_drop(u64 *last_us, u32 *gap_us, u64 now_us);
+		   struct sock *sk);
 
 /* Without it */
 void cc_group_leave(struct cc_group_conn *conn);
 void cc_groups_exit(void);
 
-void cc_pace_begin(struct sock *sk, u32 cwnd, u32 rtt_us);
-void cc_pace_end(struct sock *sk);
+void cc_pace_begin(struct sock *sk, struct cc_pace *pace, u32 cwnd);
+void cc_pace_acked(struct sock *sk, struct cc_pace *pace);
+void cc_pace_end(struct sock *sk, struct cc_pace *pace);
 
 #endif /* WARPBED_CC_GROUP_H */

@@ -6,6 +6,14 @@
  *
  * The pairs under way are kept in a ring; with more than CC_INVERT_PAIRS of them
  * packets leave in order.
+ *
+ * The kernel's loss detection (RACK, RFC 8985) takes n for lost once n + 1 is
+ * SACKed and a quarter of the least RTT has gone by, which a gap between the two
+ * may well last; ns-2's Reno, in which the thesis measures, knows no such clock.
+ * So its reordering window is one smoothed RTT while pairs are under way.  A
+ * duplicate ACK that no pair explains ends the pairs and this with them, so a
+ * real loss waits no longer than without.  Pairs that all came back leave no
+ * trace in the kernel's own measure of reordering.
  */
 #ifndef WARPBED_CC_INVERT_H
 #define WARPBED_CC_INVERT_H
@@ -26,6 +34,8 @@ struct cc_invert {
 	struct cc_output out;
 	u32 begin, end;			/* of the ring, counted on */
 	u32 sacked_out, snd_wnd, una;	/* at the last ACK */
+	u32 reord_seen;			/* tp->reord_seen without our pairs */
+	bool patient;			/* the reordering window is ours */
 	struct cc_invert_pair pair[CC_INVERT_PAIRS];
 };
 
@@ -52,6 +62,32 @@ static inline struct cc_invert_pair *cc_invert_at(struct cc_invert *inv, u32 i)
 	return &inv->pair[i % CC_INVERT_PAIRS];
 }
 
+/* At most srtt, whatever the number of quarters of the least RTT */
+static inline void cc_invert_be_patient(struct cc_invert *inv,
+					struct tcp_sock *tp)
+{
+	if (!inv->patient)
+		inv->reord_seen = tp->reord_seen;
+	inv->patient = true;
+	tp->rack.reo_wnd_steps = U8_MAX;
+	tp->rack.reo_wnd_persist = TCP_RACK_RECOVERY_THRESH;
+}
+
+/* Instead of cc_output_stop() */
+static inline void cc_invert_stop(struct sock *sk)
+{
+	struct cc_invert *inv = (struct cc_invert *)cc_output(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (inv && inv->patient) {
+		tp->rack.reo_wnd_steps = 1;
+		tp->rack.reo_wnd_persist = 0;
+		if (cc_invert_none(inv))
+			tp->reord_seen = inv->reord_seen;
+	}
+	cc_output_stop(sk);
+}
+
 /*
  * For place(): skb and the held packet leave as an inverted pair, the held one
  * gap_ns after the other.  cc_invert_full() must be false.
@@ -63,6 +99,7 @@ cc_invert_send(struct cc_invert *inv, struct sk_buff *skb, u64 at_ns,
 	struct cc_invert_pair *pair = cc_invert_at(inv, inv->end++);
 	struct sk_buff *first = inv->out.held;
 
+	cc_invert_be_patient(inv, tcp_sk(inv->out.sk));
 	inv->out.held = NULL;
 	*pair = (struct cc_invert_pair){
 		.seq = ntohl(tcp_hdr(first)->seq),

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A stage between one connection's TCP and IP, see cc_output.h */
+/*
+ * A stage between one connection's TCP and IP, see cc_output.h
+ *
+ * The timer and the owner of the socket may arm it at once on two CPUs, so what
+ * says whether it is armed is under the stage's own lock, and exactly while it is
+ * armed it holds one reference to the socket and one to the stage.
+ * tests/models/cc_output.pml is a model of it, checked for all interleavings.
+ */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <net/mptcp.h>
@@ -22,34 +29,49 @@ static void cc_output_put(struct cc_output *out)
 		kfree(out);
 }
 
-void cc_output_send(struct sock *sk, struct sk_buff *skb)
+/*
+ * Send by the operations that the socket had, which IPV6_ADDRFORM may have taken
+ * away from it since; an IPv4-mapped socket's are those of IPv4.
+ *
+ * fq sorts a flow's packets by the time that TCP has stamped on them, so the
+ * stamps must rise in the order of departure.
+ */
+void cc_output_send(struct cc_output *out, struct sk_buff *skb)
 {
-	struct cc_output_family *family;
+	struct sock *sk = out->sk;
+	bool current_one = skb == out->current_skb;
+	int err;
 
 	if (sk->sk_state == TCP_CLOSE) {
 		kfree_skb(skb);
 		return;
 	}
 	*cc_output_departure(skb) = 0;
-	family = container_of(inet_csk(sk)->icsk_af_ops,
-			      struct cc_output_family, ops);
-	family->orig->queue_xmit(sk, skb, &inet_sk(sk)->cork.fl);
+	if (ktime_before(skb->tstamp, out->stamp))
+		skb->tstamp = out->stamp;
+	out->stamp = skb->tstamp;
+	err = out->orig->queue_xmit(sk, skb, &inet_sk(sk)->cork.fl);
+	if (err > 0)
+		out->refused = true;
+	if (current_one)
+		out->current_err = err;
 }
 
+/* Wake up at this time at the latest. */
 static void cc_output_arm(struct cc_output *out, u64 at_ns)
 {
-	if (hrtimer_is_queued(&out->timer)) {
-		if (ktime_to_ns(hrtimer_get_expires(&out->timer)) <= at_ns)
-			return;
-		if (hrtimer_try_to_cancel(&out->timer) == 1) {
-			__sock_put(out->sk);
-			cc_output_put(out);
+	spin_lock_bh(&out->lock);
+	if (!out->armed || at_ns < out->due_ns) {
+		if (!out->armed) {
+			sock_hold(out->sk);
+			refcount_inc(&out->refs);
 		}
+		out->armed = true;
+		out->due_ns = at_ns;
+		hrtimer_start(&out->timer, ns_to_ktime(at_ns),
+			      HRTIMER_MODE_ABS_PINNED_SOFT);
 	}
-	sock_hold(out->sk);
-	refcount_inc(&out->refs);
-	hrtimer_start(&out->timer, ns_to_ktime(at_ns),
-		      HRTIMER_MODE_ABS_PINNED_SOFT);
+	spin_unlock_bh(&out->lock);
 }
 
 /* Send what is due and wait for what is not. */
@@ -60,11 +82,11 @@ static void cc_output_due(struct cc_output *out)
 
 	while ((skb = skb_peek(&out->queue)) &&
 	       *cc_output_departure(skb) <= now_ns)
-		cc_output_send(out->sk, __skb_dequeue(&out->queue));
+		cc_output_send(out, __skb_dequeue(&out->queue));
 	if (out->held && out->held_until_ns <= now_ns && !skb) {
 		skb = out->held;
 		out->held = NULL;
-		cc_output_send(out->sk, skb);
+		cc_output_send(out, skb);
 		return;
 	}
 	if (skb)
@@ -73,19 +95,44 @@ static void cc_output_due(struct cc_output *out)
 		cc_output_arm(out, out->held_until_ns);
 }
 
+/*
+ * The socket is this function's.  What the sender's own queue refuses here TCP
+ * hears of as it does for a packet that it sends itself; that ends the stage.
+ */
+static void cc_output_serve(struct cc_output *out)
+{
+	out->refused = false;
+	cc_output_due(out);
+	if (out->refused)
+		tcp_enter_cwr(out->sk);
+}
+
 static enum hrtimer_restart cc_output_expired(struct hrtimer *timer)
 {
 	struct cc_output *out = container_of(timer, struct cc_output, timer);
 	struct sock *sk = out->sk;
+	bool busy;
 
 	bh_lock_sock(sk);
-	if (out->closed)
-		;
-	else if (sock_owned_by_user(sk))
-		cc_output_arm(out, ktime_get_ns() + CC_OUTPUT_BUSY_NS);
-	else
-		cc_output_due(out);
+	spin_lock(&out->lock);
+	if (hrtimer_is_queued(timer)) {
+		/* armed for an earlier time meanwhile: the references are its */
+		spin_unlock(&out->lock);
+		bh_unlock_sock(sk);
+		return HRTIMER_NORESTART;
+	}
+	busy = !out->closed && sock_owned_by_user(sk);
+	if (busy) {
+		out->due_ns = ktime_get_ns() + CC_OUTPUT_BUSY_NS;
+		hrtimer_set_expires(timer, ns_to_ktime(out->due_ns));
+	}
+	out->armed = busy;
+	spin_unlock(&out->lock);
+	if (!busy && !out->closed)
+		cc_output_serve(out);
 	bh_unlock_sock(sk);
+	if (busy)
+		return HRTIMER_RESTART;
 	cc_output_put(out);
 	sock_put(sk);
 	return HRTIMER_NORESTART;
@@ -97,11 +144,11 @@ static void cc_output_flush(struct cc_output *out)
 	struct sk_buff *skb;
 
 	while ((skb = __skb_dequeue(&out->queue)))
-		cc_output_send(out->sk, skb);
+		cc_output_send(out, skb);
 	if (out->held) {
 		skb = out->held;
 		out->held = NULL;
-		cc_output_send(out->sk, skb);
+		cc_output_send(out, skb);
 	}
 }
 
@@ -138,6 +185,10 @@ bool cc_output_more(const struct sock *sk)
 		      tcp_wnd_end(tp));
 }
 
+/*
+ * Returns what became of this packet, as TCP is used to: an error if it was not
+ * sent.  NET_XMIT_CN if it was, or waits, and another one was refused.
+ */
 static int cc_output_xmit(struct sock *sk, struct sk_buff *skb,
 			  struct flowi *fl)
 {
@@ -145,17 +196,23 @@ static int cc_output_xmit(struct sock *sk, struct sk_buff *skb,
 	struct cc_output *out = cc_output(sk);
 	u32 bytes = skb->len - __tcp_hdrlen(th), seq = ntohl(th->seq);
 
+	out->current_skb = skb;
+	out->current_err = 0;
+	out->refused = false;
 	if (!bytes || th->syn || th->fin || th->rst || skb_is_gso(skb) ||
 	    before(seq, out->high_seq)) {
 		cc_output_flush(out);
-		cc_output_send(sk, skb);
+		cc_output_send(out, skb);
 		if (bytes && after(seq + bytes, out->high_seq))
 			out->high_seq = seq + bytes;
-		return 0;
+	} else {
+		out->high_seq = seq + bytes;
+		out->place(sk, skb);
 	}
-	out->high_seq = seq + bytes;
-	out->place(sk, skb);
-	return 0;
+	out->current_skb = NULL;
+	if (out->current_err)
+		return out->current_err;
+	return out->refused ? NET_XMIT_CN : NET_XMIT_SUCCESS;
 }
 
 /* The operations of this kind of socket with the stage's transmission. */
@@ -183,22 +240,22 @@ void cc_output_stop(struct sock *sk)
 	struct inet_connection_sock *icsk = inet_csk(sk);
 	struct cc_output_private *private = inet_csk_ca(sk);
 	struct cc_output *out = private->out;
+	bool armed;
 
 	if (!out)
 		return;
-	if (icsk->icsk_af_ops->queue_xmit == cc_output_xmit) {
-		cc_output_flush(out);
-		icsk->icsk_af_ops = container_of(icsk->icsk_af_ops,
-						 struct cc_output_family,
-						 ops)->orig;
-	} else {
-		/* IPV6_ADDRFORM has replaced the operations */
-		__skb_queue_purge(&out->queue);
-		kfree_skb(out->held);
-	}
+	cc_output_flush(out);
+	/* IPV6_ADDRFORM may have replaced the operations */
+	if (icsk->icsk_af_ops->queue_xmit == cc_output_xmit)
+		icsk->icsk_af_ops = out->orig;
 	private->out = NULL;
+	spin_lock_bh(&out->lock);
 	out->closed = true;
-	if (hrtimer_try_to_cancel(&out->timer) == 1) {
+	armed = out->armed && hrtimer_try_to_cancel(&out->timer) == 1;
+	if (armed)
+		out->armed = false;
+	spin_unlock_bh(&out->lock);
+	if (armed) {
 		__sock_put(sk);
 		cc_output_put(out);
 	}
@@ -206,8 +263,9 @@ void cc_output_stop(struct sock *sk)
 }
 
 /*
- * For init(): size bytes that begin with a struct cc_output.  Without memory, or
- * on a socket of MPTCP, there is none and packets leave in order.
+ * For init(): size bytes that begin with a struct cc_output.  On a socket of
+ * MPTCP there is none and packets leave in order, as without memory, which the
+ * kernel's log says.
  */
 struct cc_output *
 cc_output_start(struct sock *sk, size_t size,
@@ -224,14 +282,22 @@ cc_output_start(struct sock *sk, size_t size,
 	spin_lock_bh(&cc_output_lock);
 	ops = cc_output_ops(icsk->icsk_af_ops);
 	spin_unlock_bh(&cc_output_lock);
-	out = ops ? kzalloc(size, GFP_ATOMIC) : NULL;
-	if (!out)
+	if (!ops)
 		return NULL;
+	out = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN);
+	if (!out) {
+		net_warn_ratelimited("%s: no memory, port %u starts as Reno\n",
+				     icsk->icsk_ca_ops->name,
+				     inet_sk(sk)->inet_num);
+		return NULL;
+	}
 	compat_hrtimer_setup(&out->timer, cc_output_expired, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_ABS_PINNED_SOFT);
+	spin_lock_init(&out->lock);
 	__skb_queue_head_init(&out->queue);
 	refcount_set(&out->refs, 1);
 	out->sk = sk;
+	out->orig = icsk->icsk_af_ops;
 	out->place = place;
 	out->high_seq = tcp_sk(sk)->snd_nxt;
 	icsk->icsk_af_ops = ops;

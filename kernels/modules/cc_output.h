@@ -15,9 +15,11 @@
  * sends it.  A held packet still counts for TCP small queues, so no more than
  * two or three of a connection wait here.
  *
- * All of it runs under the socket's lock.  The timer holds a reference to the
- * socket and to the stage while it is queued, each expiry or cancelling gives
- * them back.
+ * Packets are placed, queued and sent by whoever has the socket's lock.  The timer
+ * waits for a moment in which nobody has it; while it is armed it holds a
+ * reference to the socket and to the stage.
+ *
+ * What the sender's own queue refuses is said to TCP, as without a stage.
  */
 #ifndef WARPBED_CC_OUTPUT_H
 #define WARPBED_CC_OUTPUT_H
@@ -28,15 +30,24 @@
 
 struct cc_output {
 	struct hrtimer timer;
+	spinlock_t lock;		/* of armed, due_ns, closed */
+	bool armed;			/* the timer has its references */
+	bool closed;
+	u64 due_ns;			/* its expiry */
 	struct sock *sk;
+	/* of the socket before the stage */
+	const struct inet_connection_sock_af_ops *orig;
 	struct sk_buff_head queue;	/* in the order of departure */
 	struct sk_buff *held;		/* waits for the packet after it */
 	/* decide on a packet of new data: hold it or give it a departure */
 	void (*place)(struct sock *sk, struct sk_buff *skb);
 	u64 held_until_ns;
+	ktime_t stamp;			/* of the last packet that left */
+	const struct sk_buff *current_skb;	/* under transmission by TCP */
+	int current_err;		/* and what became of it */
+	bool refused;			/* a packet was, by the queue below */
 	u32 high_seq;			/* end of the newest data seen */
 	refcount_t refs;
-	bool closed;
 };
 
 /* The first member of the private area of every module that has a stage. */
@@ -58,7 +69,7 @@ static inline u64 *cc_output_departure(struct sk_buff *skb)
 }
 
 /* For place() */
-void cc_output_send(struct sock *sk, struct sk_buff *skb);
+void cc_output_send(struct cc_output *out, struct sk_buff *skb);
 void cc_output_at(struct cc_output *out, struct sk_buff *skb, u64 at_ns);
 void cc_output_hold(struct cc_output *out, struct sk_buff *skb, u64 until_ns);
 bool cc_output_more(const struct sock *sk);

@@ -24,6 +24,7 @@ TRACE_EVENT(cc_hook,
 
 	TP_STRUCT__entry(
 		__field(u64, now_us)
+		__field(u64, now_ns)
 		__field(u32, una)
 		__field(u32, nxt)
 		__field(u32, cwnd)
@@ -42,6 +43,7 @@ TRACE_EVENT(cc_hook,
 		const struct tcp_sock *tp = tcp_sk(sk);
 
 		__entry->now_us = tp->tcp_mstamp;
+		__entry->now_ns = tp->tcp_clock_cache;
 		__entry->una = tp->snd_una;
 		__entry->nxt = tp->snd_nxt;
 		__entry->cwnd = tcp_snd_cwnd(tp);

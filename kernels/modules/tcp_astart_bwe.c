@@ -17,7 +17,9 @@
  *  - Rates are in packets; an ACK that comes in the same microsecond as the one
  *    before belongs to the next sample.
  *  - The first ssthresh is init_ssthresh (32, as in Yu's simulations).
- *  - Losses are Reno's affair.
+ *  - Losses are Reno's affair, and end the estimate also if they are undone.
+ *  - A connection that comes to this algorithm after its first data segment is
+ *    Reno from there on.
  *
  * Cost: two 64-bit divisions per ACK until the first loss, 1.7 times CUBIC's
  * ACK; the filter needs the rate of each sample. A loss (1.6 times) also ends
@@ -35,7 +37,7 @@ struct bwe {
 	u64 last_us;			/* time of the last sample, */
 	u32 delivered;			/* and tp->delivered then */
 	u32 base_rtt_us;
-	u8 lost;
+	u8 lost;			/* estimated no more */
 };
 
 static void bwe_init(struct sock *sk)
@@ -46,7 +48,8 @@ static void bwe_init(struct sock *sk)
 	memset(ca, 0, sizeof(*ca));
 	ca->base_rtt_us = CC_RTT_MAX_US;
 	ca->delivered = tp->delivered;
-	if (cc_is_new(tp))
+	ca->lost = !cc_is_new(tp);
+	if (!ca->lost)
 		tp->snd_ssthresh = cc_route_metric(sk, RTAX_SSTHRESH,
 						   READ_ONCE(astart_init_ssthresh));
 	trace_cc_hook(sk, CC_INIT, 0, -1);

@@ -18,7 +18,9 @@
  *  - Rates are in packets; an ACK that comes in the same microsecond as the one
  *    before belongs to the next sample.
  *  - The first ssthresh is init_ssthresh (32, as in Yu's simulations).
- *  - Losses are Reno's affair.
+ *  - Losses are Reno's affair, and end the estimate also if they are undone.
+ *  - A connection that comes to this algorithm after its first data segment is
+ *    Reno from there on.
  *  - Yu's two timers are two spans that end with the first ACK after their time.
  *
  * Cost: two 64-bit divisions per ACK until the first loss, 1.9 times CUBIC's
@@ -45,7 +47,7 @@ struct ere {
 	s64 rate;
 	u32 rtt_us;
 	u32 base_rtt_us;
-	u8 lost;
+	u8 lost;			/* estimated no more */
 };
 
 static void ere_init(struct sock *sk)
@@ -57,7 +59,8 @@ static void ere_init(struct sock *sk)
 	ca->base_rtt_us = CC_RTT_MAX_US;
 	ca->rate_span.delivered = tp->delivered;
 	ca->sample_span.delivered = tp->delivered;
-	if (cc_is_new(tp))
+	ca->lost = !cc_is_new(tp);
+	if (!ca->lost)
 		tp->snd_ssthresh = cc_route_metric(sk, RTAX_SSTHRESH,
 						   READ_ONCE(astart_init_ssthresh));
 	trace_cc_hook(sk, CC_INIT, 0, -1);

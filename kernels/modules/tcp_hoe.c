@@ -16,6 +16,8 @@
  *    that delays ACKs may give none, and ssthresh then stays infinite (the paper
  *    says that the method may not work with them).
  *  - R is the RTT of the pair's first packet.
+ *  - A loss before the pair ends the estimate, also one that is undone, and a
+ *    connection that comes to this algorithm after its first data segment has none.
  *
  * Cost: a loss is 1.7 times CUBIC's, for it also ends the estimate.
  */
@@ -42,6 +44,7 @@ static void hoe_init(struct sock *sk)
 	struct hoe *ca = inet_csk_ca(sk);
 
 	memset(ca, 0, sizeof(*ca));
+	ca->done = !cc_is_new(tcp_sk(sk));
 	trace_cc_hook(sk, CC_INIT, 0, -1);
 }
 

@@ -2,23 +2,30 @@
 /*
  * ISS: slow start limited by the mean window of the connections to the same prefix
  *
- * As LISS, but the window that stands for a steady neighbour is an average over
- * time instead of that of the oldest connection at one moment.
+ * As LISS, but the window that stands for a steady neighbour is the oldest
+ * connection's average over time instead of what it is at one moment.
  *
  * Yu 2009 (dissertation, University of Florida), chapter 2:
  *   ssthresh = (S + L w_o) / (L + S / w_o + 1), w_o = awnd
  *   awnd = (1 - a) awnd + a cwnd per ACK, a = 0.002
- * with L connections in congestion avoidance and S the sum of the windows of
- * those in slow start.
+ * of the oldest connection in congestion avoidance, with L connections in
+ * congestion avoidance and S the sum of the windows of those in slow start.
  *
  * Differences from the paper
- *  - awnd averages over the ACKs of all of the group's connections that are in
- *    congestion avoidance; its first value is the first such window.
+ *  - awnd is ns-2's variable of that name, as the thesis has it: each connection
+ *    has one, moves it with each ACK of new data by the window before that ACK,
+ *    in slow start and recovery as well, and begins with half of its first window.
+ *    So a neighbour of few ACKs has a low one: 63 % of its window after 500 ACKs.
  *  - A group is a destination prefix in a network namespace (prefix4, prefix6).
+ *  - "Active" is a connection with at least half of its window under way, in
+ *    bytes: neither an idle one nor one of small messages (iperf3's control
+ *    connection would make 13.3 of a fair 10.0) is a neighbour.  One that paces
+ *    its first window is none in the first half of it.
+ *  - The estimate is cut to whole packets, at least 2; windows beyond 65535
+ *    packets count as so many.
  *  - Slow start, congestion avoidance and losses are otherwise Reno's.
  *
- * Cost: an ACK is 1.3 to 1.6 times CUBIC's, since each moves the group's mean
- * under the group's lock; a loss (1.9 times) notes the connection's state.
+ * Cost: a loss is 1.9 times CUBIC's, for it notes the connection's state.
  */
 #include "cc_group.h"
 
@@ -36,18 +43,14 @@ struct iss {
 	struct cc_group_conn conn;
 };
 
-/* awnd += a (cwnd - awnd), 48.16: below 2^(20 + 16 + 20) */
-static void iss_average(struct cc_group *group, u32 cwnd)
+/* awnd += a (cwnd - awnd), 16.16; the product is below 2^(32 + 20) */
+static void iss_average(struct iss *ca, const struct tcp_sock *tp)
 {
-	s64 window = (s64)min(cwnd, 1U << 20) << 16;
+	u32 cwnd = min_t(u32, tcp_snd_cwnd(tp), CC_GROUP_CWND_MAX);
+	s64 distance = ((s64)cwnd << CC_GROUP_SHIFT) - ca->conn.awnd;
 
-	spin_lock_bh(&cc_groups_lock);
-	if (group->awnd)
-		group->awnd += div_s64((window - (s64)group->awnd) *
-				       READ_ONCE(alpha_ppm), 1000000);
-	else
-		group->awnd = window;
-	spin_unlock_bh(&cc_groups_lock);
+	WRITE_ONCE(ca->conn.awnd, ca->conn.awnd +
+		   div_s64(distance * READ_ONCE(alpha_ppm), 1000000));
 }
 
 static void iss_init(struct sock *sk)
@@ -61,8 +64,12 @@ static void iss_init(struct sock *sk)
 	spin_lock_bh(&cc_groups_lock);
 	group = cc_group_get(sk);
 	if (group) {
-		fair = cc_group_fair(group, group->awnd >> 16);
-		cc_group_join(group, &ca->conn, tp);
+		struct cc_group_conn *oldest = cc_group_oldest(group);
+
+		if (oldest)
+			fair = cc_group_fair(group, READ_ONCE(oldest->awnd));
+		cc_group_join(group, &ca->conn, sk);
+		ca->conn.awnd = cc_group_window(&ca->conn) / 2;
 	}
 	spin_unlock_bh(&cc_groups_lock);
 	if (fair && cc_is_new(tp))
@@ -77,6 +84,13 @@ static void iss_release(struct sock *sk)
 	cc_group_leave(&ca->conn);
 }
 
+static void iss_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	if (sample->pkts_acked)
+		iss_average(inet_csk_ca(sk), tcp_sk(sk));
+	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
+}
+
 static void iss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -85,15 +99,13 @@ static void iss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 
 	tcp_reno_cong_avoid(sk, ack, acked);
 	cc_group_publish(&ca->conn, tp);
-	if (ca->conn.group && ca->conn.steady)
-		iss_average(ca->conn.group, ca->conn.cwnd);
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 
 static struct tcp_congestion_ops tcp_iss __read_mostly = {
 	.init		= iss_init,
 	.release	= iss_release,
-	.pkts_acked	= cc_reno_pkts_acked,
+	.pkts_acked	= iss_pkts_acked,
 	.cong_avoid	= iss_cong_avoid,
 	.ssthresh	= cc_reno_ssthresh,
 	.set_state	= cc_reno_set_state,

@@ -11,12 +11,20 @@
  *
  * Differences from the paper
  *  - R is the handshake's RTT.
- *  - The pacing is the kernel's own; the first ACK sets its usual rate (twice the
- *    window per RTT), and once the first window is delivered it is off again.
+ *  - The pacing is the kernel's own; the first ACK sets its usual rate, 1.2 windows
+ *    per RTT, and once the first
+ *    window is delivered it is off again, unless the application asked for it
+ *    (SO_MAX_PACING_RATE) or fq does it.
  *    The kernel sends the first ten packets of a connection unpaced.
  *  - A connection that the other side opened is paced at that usual rate from the
  *    beginning, since the kernel sets it after init().
  *  - A group is a destination prefix in a network namespace (prefix4, prefix6).
+ *  - "Active" is a connection with at least half of its window under way, in
+ *    bytes: neither an idle one nor one of small messages (iperf3's control
+ *    connection would make 13.3 of a fair 10.0) is a neighbour.  One that paces
+ *    its first window is none in the first half of it.
+ *  - The estimate is cut to whole packets, at least 2; windows beyond 65535
+ *    packets count as so many.
  *  - Slow start, congestion avoidance and losses are otherwise Reno's.
  *
  * Cost: a loss is 1.7 times CUBIC's, for it notes the connection's state.
@@ -30,8 +38,7 @@
 
 struct js {
 	struct cc_group_conn conn;
-	struct cc_round first;		/* the paced first window */
-	u8 paced;
+	struct cc_pace pace;		/* of the first window */
 };
 
 static void js_init(struct sock *sk)
@@ -48,8 +55,8 @@ static void js_init(struct sock *sk)
 		struct cc_group_conn *oldest = cc_group_oldest(group);
 
 		if (oldest)
-			fair = cc_group_fair(group, READ_ONCE(oldest->cwnd));
-		cc_group_join(group, &ca->conn, tp);
+			fair = cc_group_fair(group, cc_group_window(oldest));
+		cc_group_join(group, &ca->conn, sk);
 	}
 	spin_unlock_bh(&cc_groups_lock);
 	if (fair && cc_is_new(tp) && tp->srtt_us && !cc_syn_lost(tp)) {
@@ -57,10 +64,7 @@ static void js_init(struct sock *sk)
 		cc_set_cwnd(tp, fair, 2);
 		cc_group_publish(&ca->conn, tp);
 		cc_send_singly(sk);
-		cc_pace_begin(sk, fair, tp->srtt_us >> 3);
-		cc_round_begin(&ca->first, tp);
-		ca->first.end += fair - 1;
-		ca->paced = 1;
+		cc_pace_begin(sk, &ca->pace, fair);
 	}
 	trace_cc_hook(sk, CC_INIT, fair, -1);
 }
@@ -69,8 +73,7 @@ static void js_release(struct sock *sk)
 {
 	struct js *ca = inet_csk_ca(sk);
 
-	if (ca->paced)
-		cc_pace_end(sk);
+	cc_pace_end(sk, &ca->pace);
 	cc_group_leave(&ca->conn);
 }
 
@@ -80,10 +83,7 @@ static void js_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	struct js *ca = inet_csk_ca(sk);
 	bool limited = tcp_is_cwnd_limited(sk);
 
-	if (ca->paced && cc_round_over(&ca->first, tp)) {
-		ca->paced = 0;
-		cc_pace_end(sk);
-	}
+	cc_pace_acked(sk, &ca->pace);
 	tcp_reno_cong_avoid(sk, ack, acked);
 	cc_group_publish(&ca->conn, tp);
 	trace_cc_hook(sk, CC_AVOID, acked, limited);

@@ -12,6 +12,12 @@
  *
  * Differences from the paper
  *  - A group is a destination prefix in a network namespace (prefix4, prefix6).
+ *  - "Active" is a connection with at least half of its window under way, in
+ *    bytes: neither an idle one nor one of small messages (iperf3's control
+ *    connection would make 13.3 of a fair 10.0) is a neighbour.  One that paces
+ *    its first window is none in the first half of it.
+ *  - The estimate is cut to whole packets, at least 2; windows beyond 65535
+ *    packets count as so many.
  *  - A connection's window is what its last ACK left.
  *  - Slow start, congestion avoidance and losses are otherwise Reno's.
  *
@@ -42,8 +48,8 @@ static void liss_init(struct sock *sk)
 		struct cc_group_conn *oldest = cc_group_oldest(group);
 
 		if (oldest)
-			fair = cc_group_fair(group, READ_ONCE(oldest->cwnd));
-		cc_group_join(group, &ca->conn, tp);
+			fair = cc_group_fair(group, cc_group_window(oldest));
+		cc_group_join(group, &ca->conn, sk);
 	}
 	spin_unlock_bh(&cc_groups_lock);
 	if (fair && cc_is_new(tp))

@@ -10,24 +10,36 @@
  *   d_s = EWMA of the times between drops of the group's connections, d_o = the
  *   same for its oldest connection, both with weight 1/8; m = d_o / d_s is about
  *   the number of connections that share the bottleneck, each growing by 1 / R;
- *   cwnd = m (d_o - (now - last drop)) / R
+ *   cwnd = m (d_s - (now - last drop)) / R
  *   ssthresh as LISS estimates it, at least cwnd; the first cwnd packets are sent
  *   at cwnd / R.
  *
  * Differences from the paper
- *  - The copy has lost equations 2-5 to 2-9; the above follows its prose.  The
- *    time to the next drop is that of the oldest connection, whose window R and m
- *    are about.
+ *  - The copy has lost equations 2-5 to 2-9; the above follows its prose, which
+ *    calls cwnd "the amount of packets we may add ... without causing a packet
+ *    drop": the next drop of the path is due d_s after the last one of any
+ *    connection.  room 1 is the other reading, d_o after the last one of the oldest
+ *    connection, which with m connections that drop in turn spans m - 1 drops of
+ *    the others.  Two that drop every 4 s each, 1 s after the last drop and with
+ *    R = 0.1 s: 2 (2 - 1) / 0.1 = 20 packets, or 60.
  *  - A drop is a loss event (recovery or timeout).  Without two of the oldest
  *    connection and of the group, or if the drop is overdue, cwnd is the kernel's.
  *  - cwnd is at least the kernel's first window.
  *  - R is the handshake's RTT.
- *  - The pacing is the kernel's own; the first ACK sets its usual rate (twice the
- *    window per RTT), and once the first window is delivered it is off again.
+ *  - The pacing is the kernel's own; the first ACK sets its usual rate, 1.2 windows
+ *    per RTT (2 only where cwnd is below half of ssthresh), and once the first
+ *    window is delivered it is off again, unless the application asked for it
+ *    (SO_MAX_PACING_RATE) or fq does it.
  *    The kernel sends the first ten packets of a connection unpaced.
  *  - A connection that the other side opened is paced at that usual rate from the
  *    beginning, since the kernel sets it after init().
  *  - A group is a destination prefix in a network namespace (prefix4, prefix6).
+ *  - "Active" is a connection with at least half of its window under way, in
+ *    bytes: neither an idle one nor one of small messages (iperf3's control
+ *    connection would make 13.3 of a fair 10.0) is a neighbour.  One that paces
+ *    its first window is none in the first half of it.
+ *  - The estimate is cut to whole packets, at least 2; windows beyond 65535
+ *    packets count as so many.
  *  - Slow start, congestion avoidance and losses are otherwise Reno's.
  *
  * Cost: a loss is 2.9 times CUBIC's: it moves the means of the times between
@@ -40,29 +52,20 @@
 #include "cc_trace.h"
 #include "cc_reno.h"
 
-struct miss {
-	struct cc_group_conn conn;
-	struct cc_round first;		/* the paced first window */
-	u8 paced;
+enum {
+	MISS_ROOM_PATH,
+	MISS_ROOM_OLDEST,
 };
 
-/*
- * m (d_o - (now - last drop)) / R with m = d_o / d_s, 0 if the history does not
- * tell; times are below 2^31 us, so the product is below 2^62
- */
-static u32 miss_first_window(const struct cc_group *group,
-			     const struct cc_group_conn *oldest, u64 now_us,
-			     u32 rtt_us)
-{
-	u64 since_us = now_us - oldest->drop_us, room;
+static unsigned int room __read_mostly = MISS_ROOM_PATH;
+CC_PARAM_RANGE(room_ops, 0, 1);
+module_param_cb(room, &room_ops, &room, 0644);
+MODULE_PARM_DESC(room, "first window until the next drop of any connection (0) or of the oldest one (1), 0-1 (0)");
 
-	if (!group->drop_gap_us || !oldest->drop_gap_us || !rtt_us ||
-	    since_us >= oldest->drop_gap_us)
-		return 0;
-	room = (oldest->drop_gap_us - since_us) * oldest->drop_gap_us;
-	return min_t(u64, div64_u64(div_u64(room, group->drop_gap_us), rtt_us),
-		     1U << 20);
-}
+struct miss {
+	struct cc_group_conn conn;
+	struct cc_pace pace;		/* of the first window */
+};
 
 static void miss_init(struct sock *sk)
 {
@@ -79,12 +82,16 @@ static void miss_init(struct sock *sk)
 		struct cc_group_conn *oldest = cc_group_oldest(group);
 
 		if (oldest) {
-			fair = cc_group_fair(group, READ_ONCE(oldest->cwnd));
-			first = miss_first_window(group, oldest,
-						  tp->tcp_mstamp,
-						  tp->srtt_us >> 3);
+			bool own = READ_ONCE(room) == MISS_ROOM_OLDEST;
+
+			fair = cc_group_fair(group, cc_group_window(oldest));
+			first = cc_drops_room(&group->drops, &oldest->drops,
+					      own ? &oldest->drops :
+						    &group->drops,
+					      tp->tcp_mstamp,
+					      tp->srtt_us >> 3);
 		}
-		cc_group_join(group, &ca->conn, tp);
+		cc_group_join(group, &ca->conn, sk);
 	}
 	spin_unlock_bh(&cc_groups_lock);
 	if (fair && cc_is_new(tp) && !cc_syn_lost(tp)) {
@@ -94,10 +101,7 @@ static void miss_init(struct sock *sk)
 			cc_set_cwnd(tp, first, 2);
 			cc_group_publish(&ca->conn, tp);
 			cc_send_singly(sk);
-			cc_pace_begin(sk, first, tp->srtt_us >> 3);
-			cc_round_begin(&ca->first, tp);
-			ca->first.end += first - 1;
-			ca->paced = 1;
+			cc_pace_begin(sk, &ca->pace, first);
 		}
 	}
 	trace_cc_hook(sk, CC_INIT, fair, first);
@@ -107,8 +111,7 @@ static void miss_release(struct sock *sk)
 {
 	struct miss *ca = inet_csk_ca(sk);
 
-	if (ca->paced)
-		cc_pace_end(sk);
+	cc_pace_end(sk, &ca->pace);
 	cc_group_leave(&ca->conn);
 }
 
@@ -118,10 +121,7 @@ static void miss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	struct miss *ca = inet_csk_ca(sk);
 	bool limited = tcp_is_cwnd_limited(sk);
 
-	if (ca->paced && cc_round_over(&ca->first, tp)) {
-		ca->paced = 0;
-		cc_pace_end(sk);
-	}
+	cc_pace_acked(sk, &ca->pace);
 	tcp_reno_cong_avoid(sk, ack, acked);
 	cc_group_publish(&ca->conn, tp);
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
@@ -136,8 +136,8 @@ static u32 miss_ssthresh(struct sock *sk)
 
 	if (group) {
 		spin_lock_bh(&cc_groups_lock);
-		cc_group_drop(&ca->conn.drop_us, &ca->conn.drop_gap_us, now_us);
-		cc_group_drop(&group->drop_us, &group->drop_gap_us, now_us);
+		cc_drops_add(&ca->conn.drops, now_us);
+		cc_drops_add(&group->drops, now_us);
 		spin_unlock_bh(&cc_groups_lock);
 	}
 

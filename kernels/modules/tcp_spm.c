@@ -31,6 +31,10 @@
  *    output gap at 16 times y0.
  *  - R is the least RTT.  Packets before y0 is known leave in order.
  *  - Samples that are still under way when cwnd reaches end_cwnd are waited for.
+ *  - The kernel would take n for lost while it waits for its gap: cc_invert.h
+ *    says how it is kept from that.  At 1 Mbit/s and 108 ms, where the widest gap
+ *    is 32 ms, it did, and repaired packets on a path that loses none.
+ *  - A loss ends measuring for good, also one that is found to be none and undone.
  *  - Congestion avoidance and losses are Reno's.
  *
  * Fixed point: gaps in 1/1024 y0, inputs up to 2^12, outputs below 2^14.  With n
@@ -161,7 +165,7 @@ static void spm_place(struct sock *sk, struct sk_buff *skb)
 		cc_output_hold(&inv->out, skb, ktime_get_ns() +
 			       READ_ONCE(hold_us) * NSEC_PER_USEC);
 	else if (skb_queue_empty(&inv->out.queue))
-		cc_output_send(sk, skb);
+		cc_output_send(&inv->out, skb);
 	else
 		cc_output_at(&inv->out, skb, ca->next_ns);
 }
@@ -189,7 +193,7 @@ static void spm_init(struct sock *sk)
 
 static void spm_release(struct sock *sk)
 {
-	cc_output_stop(sk);
+	cc_invert_stop(sk);
 }
 
 /* gamma0: the first gap that qualifies, or the last that has samples at all */
@@ -281,7 +285,7 @@ static void spm_end(struct sock *sk, bool estimate)
 	struct spm *ca = inet_csk_ca(sk);
 
 	ca->ended = 1;
-	cc_output_stop(sk);
+	cc_invert_stop(sk);
 	if (estimate)
 		spm_estimate(sk);
 }

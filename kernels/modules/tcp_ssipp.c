@@ -26,6 +26,8 @@
  *  - Duplicate ACKs that the kernel counts (SACK blocks, or Reno's count without
  *    SACK) include the expected one until the pair is complete, so without SACK
  *    two real ones behind it start a recovery.
+ *  - The kernel's own loss detection is kept from taking a pair's second packet
+ *    for lost, and what it knows of reordering is without the pairs (cc_invert.h).
  *  - Once ended, inversion does not begin again in that connection.
  *  - Congestion avoidance and losses are Reno's.
  *
@@ -79,7 +81,7 @@ static void ssipp_place(struct sock *sk, struct sk_buff *skb)
 		cc_output_hold(&inv->out, skb, ktime_get_ns() +
 			       READ_ONCE(hold_us) * NSEC_PER_USEC);
 	else
-		cc_output_send(sk, skb);
+		cc_output_send(&inv->out, skb);
 	ca->begun = 1;
 }
 
@@ -101,7 +103,7 @@ static void ssipp_init(struct sock *sk)
 
 static void ssipp_release(struct sock *sk)
 {
-	cc_output_stop(sk);
+	cc_invert_stop(sk);
 }
 
 /* Algorithm 2: an expected duplicate ACK raises cwnd, another one ends it all. */
@@ -122,11 +124,11 @@ static void ssipp_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 			}
 			break;
 		case CC_INVERT_DUPLICATE:
-			cc_output_stop(sk);
+			cc_invert_stop(sk);
 			break;
 		default:
 			if (!tcp_in_slow_start(tp) && cc_invert_none(inv))
-				cc_output_stop(sk);
+				cc_invert_stop(sk);
 		}
 	}
 	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
@@ -146,7 +148,7 @@ static u32 ssipp_ssthresh(struct sock *sk)
 {
 	u32 ssthresh = tcp_reno_ssthresh(sk);
 
-	cc_output_stop(sk);
+	cc_invert_stop(sk);
 	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
 	return ssthresh;
 }

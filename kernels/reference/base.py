@@ -43,6 +43,9 @@ class Specification:
         """The window as the stack has it by now, for what counts in whole windows; compare() keeps it."""
         self._prior = (cwnd, math.inf)
 
+    clock_ns = 0
+    """The sender's clock at the hook that is about to be given, for what needs more than whole microseconds."""
+
     def on_start(self, delivered: int, in_flight: int) -> None:
         """The connection begins (SYN and handshake count as the stack counts them)."""
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LISS, ISS, MISS and JS: Yu 2009, chapter 2.  Choices where the copy is open are those of the modules' headers.
+"""LISS, ISS, MISS and JS: Yu 2009, chapter 2.
 
-The group sees what all of its connections' ACKs and losses leave; a new connection asks it for its start.  After that
-a connection is Reno.
+The group sees what the ACKs and losses of its active connections leave, that is of those that have data to send (page 25);
+a new connection asks it for its start.  After that a connection is Reno.
 """
 
 from __future__ import annotations
@@ -34,23 +34,31 @@ class Gap:
 
 @dataclasses.dataclass
 class Connection:
+    """awnd is ns-2's: a mean with each ACK of new data, from half of the first window on (page 19 and s2.5)."""
+
     cwnd: float
     steady: bool = False
+    awnd: float = dataclasses.field(init=False)
     drops: Gap = dataclasses.field(default_factory=Gap)
+
+    def __post_init__(self) -> None:
+        self.awnd = self.cwnd / 2
 
 
 @dataclasses.dataclass
 class Group:
     alpha: float = 0.002
     connections: dict[int, Connection] = dataclasses.field(default_factory=dict)  # oldest first
-    awnd: float | None = None
     drops: Gap = dataclasses.field(default_factory=Gap)
+
+    def acknowledged(self, who: int, cwnd: float) -> None:
+        """An ACK of new data, and the window before it."""
+        connection = self.connections[who]
+        connection.awnd = (1 - self.alpha) * connection.awnd + self.alpha * cwnd
 
     def ack(self, who: int, cwnd: float, *, steady: bool) -> None:
         connection = self.connections[who]
         connection.cwnd, connection.steady = cwnd, steady
-        if steady:
-            self.awnd = cwnd if self.awnd is None else (1 - self.alpha) * self.awnd + self.alpha * cwnd
 
     def loss(self, who: int, now_s: float) -> None:
         self.connections[who].drops.drop(now_s)
@@ -72,14 +80,19 @@ class Group:
         return self.start(self.oldest.cwnd if self.oldest else None)
 
     def iss(self) -> int:
-        return self.start(None if self.awnd is None else math.floor(self.awnd))
+        return self.start(self.oldest.awnd if self.oldest else None)
 
-    def miss(self, now_s: float, rtt_s: float) -> int:
-        """The first window by the loss history, 0 if that does not tell."""
+    def miss(self, now_s: float, rtt_s: float, *, of_oldest: bool = False) -> int:
+        """The packets "we may add on the path with shared bottlenecks without causing a packet drop" (page 28).
+
+        Until the path's next drop, or in the other reading until the oldest connection's; 0 if the history does not tell.
+        """
         oldest = self.oldest
-        if oldest is None or oldest.drops.mean_s is None or oldest.drops.last_s is None or not self.drops.mean_s:
+        next_drop = oldest.drops if oldest and of_oldest else self.drops
+        if oldest is None or not oldest.drops.mean_s or not self.drops.mean_s or next_drop.last_s is None:
             return 0
-        room_s = oldest.drops.mean_s - (now_s - oldest.drops.last_s)
+        assert next_drop.mean_s is not None
+        room_s = next_drop.mean_s - max(0.0, now_s - next_drop.last_s)
         m = oldest.drops.mean_s / self.drops.mean_s
         return max(0, math.floor(m * room_s / rtt_s))
 

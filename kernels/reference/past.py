@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PaSt, paced start: algorithm 3 of Yu 2009 and its source; choices as in kernels/modules/tcp_past.c."""
+"""PaSt, paced start: Yu 2009, s4.6 and algorithm 3, and its source, Hu and Steenkiste 2003.
+
+Of algorithm 3 the copy keeps its variables (input gap of this and the last round, output gap) and the beginning of its
+comparison, "if prev_in_gap < ..."; there is no tolerance among them.  The search between its lines is the source's:
+double towards the turning point, then halve the distance to it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,6 @@ from kernels.reference.base import Ack, Reno
 class Search:
     """The turning point between gaps that come out wider and gaps that do not."""
 
-    tolerance: float = 0.1
     rounds: int = 5
     round: int = 0
     gap: float = 0.0
@@ -22,14 +26,12 @@ class Search:
 
     def judge(self, output: float) -> float | None:
         """The round's output gap; returns the gap in the end, or None while there is another round to send."""
-        wide = output > self.gap * (1 + self.tolerance)
-        agree = not wide and output >= self.gap * (1 - self.tolerance)
-        if wide:
+        if output > self.gap:
             self.low = self.gap
         else:
             self.high = self.gap
         self.round += 1
-        if agree or self.round >= self.rounds:
+        if self.round >= self.rounds:
             return output if self.high is None else self.high
         if self.round == 1:
             self.gap = output / 2
@@ -41,12 +43,14 @@ class Search:
 
 
 class Past(Reno):
+    """Gaps are in whole nanoseconds, as a sender's clock has them."""
+
     def __init__(self, cwnd: float = 2.0, now_s: float = 0.0) -> None:
         super().__init__(cwnd, now_s)
         self.search: Search | None = Search()
         self.rtt_min = math.inf
         self.begun = 0
-        self.first: tuple[float, int] | None = None
+        self.first: tuple[int, int] | None = None
 
     def on_start(self, delivered: int, in_flight: int) -> None:
         self._round(delivered)
@@ -54,6 +58,7 @@ class Past(Reno):
     def _round(self, delivered: int) -> None:
         assert self.search is not None
         self.begun, self.first = delivered, None
+        self.search.gap = float(math.floor(self.search.gap))
         self.cwnd = float(2 << self.search.round)
 
     def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
@@ -64,23 +69,23 @@ class Past(Reno):
         if self.search is None:
             super().on_ack(ack)
         elif ack.delivered > self.begun:
-            self._measure(ack, self.search)
+            self._measure(ack.delivered, self.search)
 
-    def _measure(self, ack: Ack, search: Search) -> None:
+    def _measure(self, delivered: int, search: Search) -> None:
         if self.first is None:
-            self.first = (ack.now_s, ack.delivered)
-        if ack.delivered - self.begun < 2 << search.round:
+            self.first = (self.clock_ns, delivered)
+        if delivered - self.begun < 2 << search.round:
             return
-        span_s, packets = ack.now_s - self.first[0], ack.delivered - self.first[1]
-        if not packets or span_s < 5e-7:
+        span_ns, packets = self.clock_ns - self.first[0], delivered - self.first[1]
+        if not packets or not span_ns:
             self.search = None
             return
-        gap = search.judge(span_s / packets)
-        if gap is None:
-            self._round(ack.delivered)
+        gap_ns = search.judge(float(span_ns // packets))
+        if gap_ns is None:
+            self._round(delivered)
         else:
             self.search = None
-            self.ssthresh = float(max(2, math.floor(self.rtt_min / gap)))
+            self.ssthresh = float(max(2, math.floor(round(self.rtt_min * 1e9) / gap_ns)))
 
     def on_loss(self, now_s: float) -> None:
         super().on_loss(now_s)

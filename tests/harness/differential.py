@@ -83,6 +83,7 @@ def compare(
                 at_s = (hook.now_us - begun_us) / 1e6
                 result.mismatches.append(Mismatch(at_s, hook.hook, what, kernel, wanted))
 
+        spec.clock_ns = h.now_ns
         spec.on_delivered(h.delivered)
         if h.hook == "P":
             last_rtt = h.rtt_us / 1e6 if h.rtt_us > 0 else None

@@ -51,6 +51,8 @@ PORT = 5001
 GRID_S = 1000
 RENEGE_S = 0.15
 SO_RCVBUFFORCE = 33
+SO_MAX_PACING_RATE = 47
+IPV6_ADDRFORM = 1
 PAGE_BYTES = 65536
 
 
@@ -97,6 +99,11 @@ def receiver(total_flows: int, *, ipv6: bool, renege_s: list[float], start: floa
     time.sleep(1e9)
 
 
+def become_ipv4(sock: socket.socket, after_s: float) -> None:
+    time.sleep(after_s)
+    sock.setsockopt(socket.IPPROTO_IPV6, IPV6_ADDRFORM, socket.AF_INET)
+
+
 def sender(flow: dict[str, Any], start: float) -> None:
     """Phases: [seconds, bytes per second or null for as much as the window lets]."""
     enter(flow["host"])
@@ -108,7 +115,13 @@ def sender(flow: dict[str, Any], start: float) -> None:
         socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow["begins_with"].encode() if flow["chosen_s"] else cca
     )
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.bind((SENDERS[flow["host"]][ipv6], flow["port"]))
+    if flow["max_pacing"]:
+        sock.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, flow["max_pacing"])
+    source = SENDERS[flow["host"]][ipv6]
+    if flow["addrform_s"]:  # an IPv4 destination written as ::ffff:203.0.113.2
+        source = "::ffff:" + SENDERS[flow["host"]][0]
+        threading.Thread(target=become_ipv4, args=(sock, flow["addrform_s"]), daemon=True).start()
+    sock.bind((source, flow["port"]))
     sock.connect((flow["dst"], PORT))
     if flow["chosen_s"]:
         threading.Thread(target=choose, args=(sock, cca, start + flow["chosen_s"]), daemon=True).start()

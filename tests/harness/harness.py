@@ -57,6 +57,7 @@ class Hook:
     in_flight: int
     delivered: int
     state: int
+    now_ns: int
     limited: bool
     unsent: bool
 
@@ -71,6 +72,8 @@ class Flow:
     host: str = "snd"  # or alt, another network namespace
     chosen_s: float = 0.0  # when the connection takes cca;
     begins_with: str = "reno"  # until then it has this one
+    max_pacing: int = 0  # SO_MAX_PACING_RATE, bytes per second; 0 for none
+    addrform_s: float = 0.0  # after so long the socket becomes one of IPv4 (IPV6_ADDRFORM); 0 for never
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,8 +252,8 @@ FIELDS = (*(field.name for field in dataclasses.fields(Hook)[:-2]), "limited")
 
 def _hook(fields: tuple[int, ...]) -> Hook:
     """From FIELDS; the event's `limited` holds two flags."""
-    port, hook, now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered, state, flags = fields
+    port, hook, now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered, state, now_ns, flags = fields
     return Hook(
-        port, chr(hook), now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered, state,
+        port, chr(hook), now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered, state, now_ns,
         limited=bool(flags & 1), unsent=bool(flags & 2),
     )  # fmt: skip

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import hoe
-from tests.harness.harness import Hook, run
+from tests.harness.harness import Flow, Hook, run
 from tests.harness.scenarios import standard
 from tests.spec_runs import follows
 
@@ -26,6 +28,15 @@ def test_the_module_finds_the_path_s_capacity(kernel: GuestKernel) -> None:
     """20 Mbit/s of 1014-byte frames and 100.4 ms: 405.6 us per packet, 247 packets."""
     first = next(h for h in run(kernel, standard("hoe")["growth"]).flow() if h.hook == "A" and h.ssthresh < 10**6)
     assert first.ssthresh == pytest.approx(247, abs=2)
+
+
+def test_a_connection_that_comes_to_it_in_the_middle_estimates_nothing(kernel: GuestKernel) -> None:
+    """The pair of a connection's beginning says what its path holds; a later one says what its own queue does."""
+    scenario = dataclasses.replace(standard("hoe")["growth"], flows=(Flow("hoe", chosen_s=3.0),), seconds=8)
+    hooks = list(run(kernel, scenario).flow())
+    assert hooks and hooks[0].hook == "I"
+    thresholds = {h.ssthresh for h in hooks[: next((i for i, h in enumerate(hooks) if h.hook == "L"), len(hooks))]}
+    assert len(thresholds) == 1
 
 
 def reference(hook: Hook) -> hoe.Hoe:
