@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guest's first process: mount what a run needs, execute the plan, power off.
 
-Arguments, by environment from the kernel's command line: WB_SOURCE (the checkout), WB_OUT (the run's folder, the only
-place of the host that the guest can write), WB_MODULES (the kernel build's modules).
+Arguments, by environment from the kernel's command line: WARPBED_SOURCE (the checkout), WARPBED_OUT (the run's folder, the only
+place of the host that the guest can write), WARPBED_MODULES (the kernel build's modules).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def mount_all() -> None:
         if os.path.isdir(folder):
             mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV)
     for name, target, flags in (
-        ("WB_SOURCE", SOURCE, MS_RDONLY),
-        ("WB_OUT", OUT, 0),
-        ("WB_MODULES", MODULES, MS_RDONLY),
+        ("WARPBED_SOURCE", SOURCE, MS_RDONLY),
+        ("WARPBED_OUT", OUT, 0),
+        ("WARPBED_MODULES", MODULES, MS_RDONLY),
     ):
         os.makedirs(target)
         mount("hostfs", target, "hostfs", flags, os.environ[name])

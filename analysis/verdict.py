@@ -76,7 +76,7 @@ def _calibration(e: Evidence) -> Iterator[Reason]:
         yield Reason("calibration", "error", f"{row.link}: {row.quantity}: {words}")
 
 
-def _snap_length(e: Evidence) -> Iterator[Reason]:
+def _offloads(e: Evidence) -> Iterator[Reason]:
     for node, environment in e.facts["environment"]["nodes"].items():
         for interface, offloads in environment["offloads"].items():
             on = [name for name, is_on in offloads.items() if is_on]
@@ -241,6 +241,15 @@ def _limits(e: Evidence) -> Iterator[Reason]:
         yield Reason(rule, severity, message)
 
 
+def _cage(e: Evidence) -> Iterator[Reason]:
+    for line in e.console.splitlines():
+        if line.startswith("cage: "):
+            words = (
+                f"the guest ran without its cage ({line.removeprefix('cage: ')}) and could write wherever this user can"
+            )
+            yield Reason("uncaged", "warning", words)
+
+
 def _kernel(e: Evidence) -> Iterator[Reason]:
     for line in e.console.splitlines():
         if re.search(r"WARNING: .*CPU", line) or "UBSAN:" in line:
@@ -260,7 +269,7 @@ def _campaign_clocks(e: Evidence) -> Iterator[Reason]:
 RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _idle_rtt,
     _calibration,
-    _snap_length,
+    _offloads,
     _lost_records,
     _damaged,
     _clocks,
@@ -269,6 +278,7 @@ RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _rate,
     _buffer,
     _limits,
+    _cage,
     _kernel,
     _realtime,
     _campaign_clocks,

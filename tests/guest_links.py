@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """First process of a guest that builds a network and sends numbered frames over each of its links.
 
-WB_OUT holds plan.json (as plan.model writes it) and traffic.json: {"s>d1": {"count", "gap_ns", "sizes"}}. What
+WARPBED_OUT holds plan.json (as plan.model writes it) and traffic.json: {"s>d1": {"count", "gap_ns", "sizes"}}. What
 arrives is written to s>d1.bin: per frame number, send time, arrival time (ns, from the start of the traffic), length,
 and whether it is as it was sent.
 """

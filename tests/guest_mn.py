@@ -15,11 +15,11 @@ from plan.console import SOURCE
 if __name__ == "__main__":
     try:
         init.mount_all()
-        topology = os.environ.get("WB_TOPOLOGY", "dumbbell")
-        words = ",".join(filter(None, [topology, os.environ.get("WB_PARAMETERS")]))
+        topology = os.environ.get("WARPBED_TOPOLOGY", "dumbbell")
+        words = ",".join(filter(None, [topology, os.environ.get("WARPBED_PARAMETERS")]))
         command = ["/usr/bin/mn", "--custom", f"topologies/{topology}.py", "--topo", words, "--switch", "lxbr"]
         done = subprocess.run(
-            [*command, "--controller", "none", "--test", os.environ.get("WB_TEST", "pingall")],
+            [*command, "--controller", "none", "--test", os.environ.get("WARPBED_TEST", "pingall")],
             cwd=SOURCE,
             stdin=subprocess.DEVNULL,
             text=True,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +14,14 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 CAGE = ROOT / "hosts/virtual/cage.py"
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "TMPDIR": "/dev/shm", "LANG": "C.UTF-8"}
 """Of the guest's own process, whoever starts it."""
+CAGE_SETTING = "WARPBED_CAGE"
+"""What the caller asks of the cage (hosts.virtual.cage)."""
+
+
+def environment() -> dict[str, str]:
+    """The environment of the cage and of the guest's process: fixed, but for what the caller asks of the cage."""
+    asked = {CAGE_SETTING: os.environ[CAGE_SETTING]} if CAGE_SETTING in os.environ else {}
+    return {**ENVIRONMENT, **asked}
 
 
 class Kernel(Protocol):
@@ -65,7 +74,7 @@ def arguments(
 
 def shares(kernel: Kernel, folder: Path) -> list[str]:
     """Arguments by which agent.init knows what to mount: the checkout, the run's folder, the modules."""
-    places = {"WB_SOURCE": ROOT, "WB_OUT": folder, "WB_MODULES": kernel.modules}
+    places = {"WARPBED_SOURCE": ROOT, "WARPBED_OUT": folder, "WARPBED_MODULES": kernel.modules}
     return [f"{name}={_quoted(place)}" for name, place in places.items()]
 
 

@@ -8,7 +8,7 @@ the guest's memory lives), and a PID namespace, so all that it starts ends with 
 itself: the kernel shields process 1 from signals without a handler, and a guest that panics ends by aborting. It dies when
 this process dies, and this process dies with the thread that started it, also after kill -9. Needs no root where the
 kernel allows user namespaces; without them (some containers) only the mounts stay as they are, and exit code 3 is
-given if the caller asked for a cage with WB_CAGE=required.
+given if the caller asked for a cage with WARPBED_CAGE=required. A run without a cage is marked so by its verdict.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def main(arguments: list[str]) -> int:
     os.sched_setaffinity(0, {cpu})
     libc.personality(ADDR_NO_RANDOMIZE)  # guests before 7.2 size their memory by where the host put them
     caged = enter(folder)
-    if not caged and os.environ.get("WB_CAGE") == "required":
+    if not caged and os.environ.get("WARPBED_CAGE") == "required":
         return EXIT_NO_CAGE
     child = os.fork()
     if child == 0:

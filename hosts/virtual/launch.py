@@ -90,7 +90,7 @@ def execute(kernel: GuestKernel, run: Execution) -> Outcome:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=boot.ENVIRONMENT,
+            env=boot.environment(),
             cwd="/",
         )
         try:

@@ -80,7 +80,7 @@ def test_a_user_without_privileges_gets_the_same_packets(small: Path, kernel: Gu
                 "HOME": str(place / "home"),
                 "PYTHONPATH": f"{place / 'checkout'}:{packages}",
                 "WARPBED_TEST_KERNEL": str(place / "build"),
-                "WB_CAGE": "required",
+                "WARPBED_CAGE": "required",
                 "LC_ALL": "C.UTF-8",
             },
         )

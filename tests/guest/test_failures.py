@@ -100,7 +100,7 @@ def test_a_guest_that_does_not_boot(tmp_path: Path) -> None:
 def test_a_guest_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     script = f"touch {victim} && echo escaped; echo stayed >&2\n"
-    words, _ = failed(tmp_path, lab.SMALL, {**fake_kernel(tmp_path, script), "WB_CAGE": "required"})
+    words, _ = failed(tmp_path, lab.SMALL, {**fake_kernel(tmp_path, script), "WARPBED_CAGE": "required"})
     assert not victim.exists()
     assert "escaped" not in words and "stayed" in words
 

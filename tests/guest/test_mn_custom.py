@@ -33,9 +33,9 @@ def test_plain_mn_starts_it_and_pings_through_it(kernel: GuestKernel, tmp_path: 
         boot.SYSTEM_PYTHON,
         "loglevel=4",
         *boot.shares(kernel, tmp_path),
-        f"WB_TOPOLOGY={name}",
-        f"WB_PARAMETERS={SMALLER.get(name, '')}",
-        f"WB_TEST={'pingpair' if name in PAIR_ONLY else 'pingall'}",
+        f"WARPBED_TOPOLOGY={name}",
+        f"WARPBED_PARAMETERS={SMALLER.get(name, '')}",
+        f"WARPBED_TEST={'pingpair' if name in PAIR_ONLY else 'pingall'}",
         *boot.python(lab.ROOT / "tests/guest_mn.py"),
         start_ns=1,
     )

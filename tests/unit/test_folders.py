@@ -85,7 +85,9 @@ def test_every_environment_variable_is_documented() -> None:
     for file in tracked():
         if file.suffix in {".py", ".yml", ".j2", ".sh", ".rs", ""} and (ROOT / file).is_file():
             text = (ROOT / file).read_text(errors="replace")
-            names = re.findall(r"\b(?:WARPBED|WB)_[A-Z0-9_]*[A-Z0-9]\b", text)
+            names = re.findall(r"\bWARPBED_[A-Z0-9_]*[A-Z0-9]\b", text)
+            old = re.findall(r"\b[W]B_[A-Z]+", text)
+            assert old == [], f"{file}: one prefix for all variables, WARPBED_: {old}"
             seen |= {name: str(file) for name in names if not name.endswith("_H")}
     page = (DOCS / "environment.md").read_text()
     assert len(seen) > 20
