@@ -36,6 +36,6 @@ def kernel_inputs(facts: Mapping[str, Any], plan: Plan, image: str = "") -> Kern
     versions = {module["name"]: str(module["srcversion"]) for module in facts.get("modules", ())}
     names = sorted({PurePath(module.path).stem for module in plan.modules})
     # a module that the build lacks has no version here; the host refuses the plan before it starts anything
-    whole = facts.get("kernel_key", facts["key"])  # a build of somebody's own may have but one key
+    whole = facts["kernel_key"] if "kernel_key" in facts else facts["key"]  # a build of somebody's own may have one key
     kernel = "-".join(part for part in (str(whole), image) if part)
     return KernelInputs(kernel, {name: versions.get(name, "") for name in names})
