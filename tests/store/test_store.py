@@ -309,17 +309,30 @@ def test_a_new_column_of_a_record_is_migrated_in(database: store_lab.Database, m
 def test_hostile_names_and_values_are_stored_as_they_are(database: store_lab.Database, tmp_path: Path) -> None:
     results = store_lab.results(tmp_path, 5.0, (Case("reno", 50, 1),))
     run = next(results.glob("*/run.json"))
-    nasty = "'; DROP TABLE runs; --\\ \"\n\t\\u0000 \0 \ud800 %s $1 ☃"
+    nasty = "'; DROP TABLE runs; --\\ \"\n\t\\u0000 \0 %s $1 ☃"
     document = json.loads(run.read_text())
-    document.update(
-        experiment=nasty, params={nasty: nasty, "nan": float("nan"), "deep": [nasty]}, seed=2**80, host=nasty
-    )
+    document.update(experiment=nasty, params={nasty: nasty, "nan": float("nan")}, seed=2**64, host=nasty)
     document["metrics"]["smoothness_cv"] = {nasty: 1.0}
     run.write_text(json.dumps(document))
     assert load(database, results) == ["stored"]
     kept = nasty.replace("\0", "�").encode("utf-8", "replace").decode()
     assert database.rows("SELECT experiment, host, seed FROM runs") == [(kept, kept, None)]
     assert (kept, kept) in database.rows("SELECT name, value FROM run_params")
+
+
+@pytest.mark.parametrize(
+    "part", [{"seed": 2**80}, {"host": "\ud800"}, {"params": {"deep": ["x"]}}], ids=["seed", "text", "list"]
+)
+def test_values_that_no_run_has_make_it_unreadable_and_nothing_is_stored(
+    database: store_lab.Database, tmp_path: Path, capsys: pytest.CaptureFixture[str], part: dict[str, Any]
+) -> None:
+    results = store_lab.results(tmp_path, 5.0, (Case("reno", 50, 1),))
+    run = next(results.glob("*/run.json"))
+    run.write_text(json.dumps({**json.loads(run.read_text()), **part}))
+    with pytest.raises(StoreError, match="1 of 1"):
+        actions.load(results, database.url, sys.stdout)
+    assert "not written by this Warpbed" in capsys.readouterr().err
+    assert database.rows("SELECT count(*) FROM runs") == [(0,)]
 
 
 def test_a_damaged_run_is_reported_and_the_others_are_stored(

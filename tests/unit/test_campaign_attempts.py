@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent.samples import MAGIC
+from plan.samples import MAGIC
 from testbed.campaign import remote
 from testbed.campaign.conductor import Conductor
 from testbed.campaign.ends import End

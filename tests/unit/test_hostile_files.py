@@ -17,6 +17,7 @@ import pytest
 from analysis import table
 from analysis.report import write_report
 from analysis.results import load_experiment, load_run
+from analysis.terminal import Style
 from base.errors import SpecError, UsageError
 from testbed import ansible
 from testbed.experiments import MAX_RUNS, prepare
@@ -155,7 +156,7 @@ def test_one_damaged_run_does_not_end_the_report_of_the_others(tmp_path: Path, p
     write_report(folder)
     table.as_csv(runs)
     table.as_json(runs)
-    table.render(runs, table.Style(100, False))
+    table.render(runs, Style(100, False))
 
 
 @pytest.mark.parametrize(
