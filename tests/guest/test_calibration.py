@@ -18,7 +18,8 @@ import pytest
 
 import topologies
 from analysis.calibration import NOT, OFF, OK, Row, judge
-from hosts.virtual import launch
+from base.paths import SENT_PACKAGES
+from hosts.virtual import boot, launch
 from hosts.virtual.host import VirtualHost
 from hosts.virtual.launch import GuestKernel
 from network.link_words import direction
@@ -160,10 +161,14 @@ def test_links_of_all_kinds_are_as_their_words_say(kernel: GuestKernel) -> None:
 
 
 SABOTAGE = {
-    "offloads left on": ("mininet_build.py", "def disable_offloads(names):\n    pass\n", {"offloads on"}),
-    "netem limit too small": ("tc.py", "def netem_limit(direction):\n    return 5\n", {"wire holds", "loss", "rate"}),
+    "offloads left on": ("agent/mininet_build.py", "def disable_offloads(names):\n    pass\n", {"offloads on"}),
+    "netem limit too small": (
+        "network/tc.py",
+        "def netem_limit(direction):\n    return 5\n",
+        {"wire holds", "loss", "rate"},
+    ),
     "a wrong burst": (
-        "tc.py",
+        "network/tc.py",
         """
         _honest = egress
         def egress(interface, direction):
@@ -173,7 +178,7 @@ SABOTAGE = {
         {"burst"},
     ),
     "delay on the sender": (
-        "tc.py",
+        "network/tc.py",
         """
         import dataclasses
         _honest = wire
@@ -195,11 +200,12 @@ def test_a_network_that_is_built_wrongly_is_caught(
 ) -> None:
     """The guest runs a copy of the sources in which one thing is done wrongly."""
     file, code, quantities = SABOTAGE[what]
-    for folder in ("testbed", "topologies"):
+    for folder in SENT_PACKAGES:
         shutil.copytree(lab.ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    with open(tmp_path / "topologies" / file, "a") as out:
+    with open(tmp_path / file, "a") as out:
         out.write("\n\n" + textwrap.dedent(code))
-    monkeypatch.setattr(launch, "ROOT", tmp_path)
+    for module in (launch, boot):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
     slow = Direction(20_000_000, Buffer(50, "packets"), 20_000_000)
     links = (
         Link("a", "r", Direction(delay_ns=2_000_000), Direction(delay_ns=2_000_000)),

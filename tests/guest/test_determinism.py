@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from base.layers import PACKAGES
 from collectors import native
 from hosts.virtual.launch import GuestKernel
 from tests import lab
@@ -49,7 +50,7 @@ def test_a_user_without_privileges_gets_the_same_packets(small: Path, kernel: Gu
     try:
         for folder in ("checkout", "build", "home"):
             (place / folder).mkdir(parents=True)
-        for part in ("testbed", "topologies", "collectors", "analysis", "kernels", "experiments", "docs"):
+        for part in (*(name for name in PACKAGES if name != "benchmarks"), "experiments", "docs"):
             shutil.copytree(
                 lab.ROOT / part, place / "checkout" / part, ignore=shutil.ignore_patterns("__pycache__", "target")
             )

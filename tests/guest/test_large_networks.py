@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from base.paths import SENT_PACKAGES
 from benchmarks.large_networks import CASES, Case, measure, measure_here
-from hosts.virtual import launch
+from hosts.virtual import boot, launch
 from hosts.virtual.launch import GuestKernel
 from tests import lab
 
@@ -54,11 +55,12 @@ def test_a_run_whose_tcp_lacks_memory_says_so(
     kernel: GuestKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A guest whose tcp_mem is small: windows that would do are not reached, and the verdict says why."""
-    for folder in ("testbed", "topologies"):
+    for folder in SENT_PACKAGES:
         shutil.copytree(lab.ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     with open(tmp_path / "agent/tcp_memory.py", "a") as out:
         out.write('\n\ndef unlimited():\n    LIMIT.write_text("100 200 300")\n')
-    monkeypatch.setattr(launch, "ROOT", tmp_path)
+    for module in (launch, boot):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
     path = "{name: line, params: {rate: 100mbit, delay: 100ms, buffer: 1000p}}"
     found = measure_here(Case("small", path, "s1", "d1", 10, settled_s=2), kernel, CPU)
     assert found.lacked_memory and found.used is not None and found.used < 0.5
