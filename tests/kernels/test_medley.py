@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Medley on the path of Ho 2008 Fig 5.1, through the whole pipeline: the growth of Table 4.1, then a short queue."""
+"""Medley through the whole pipeline: on the path of Ho 2008 Fig 5.1 the growth of Table 4.1, and a short queue on any path."""
 
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
 import pytest
 
+from benchmarks import medley_paths
 from hosts.virtual.launch import GuestKernel
 from tests import lab
 
@@ -36,3 +38,38 @@ def test_the_window_grows_as_in_table_4_1_and_then_holds_the_path(
     assert run["metrics"]["utilization"] >= 0.99
     assert run["metrics"]["queue_max_packets"] <= 12
     assert run["metrics"]["queue_drops"] == 0
+
+
+SEED = 2008
+LARGEST = 50_000
+"""Packets of a run: what a test may take. The benchmark runs 48 paths of any size."""
+
+
+def drawn_paths() -> list[medley_paths.Drawn]:
+    """The first four of a seed that are small."""
+    return [path for path in medley_paths.draw(SEED, 40) if path.packets < LARGEST][:4]
+
+
+@pytest.mark.parametrize("path", drawn_paths(), ids=lambda p: f"{p.rate_mbit:g}mbit-{p.rtt_ms:g}ms-{p.buffer}p")
+def test_any_path_is_full_with_a_short_queue_after_the_time_of_chapter_4(
+    kernel: GuestKernel, path: medley_paths.Drawn
+) -> None:
+    """Ho 2008 s5.2.2: utilisation at least 0.99 and at most 12 packets on average, on paths drawn and not chosen."""
+    assert path.converged_s is not None
+    seen = medley_paths.measure(path, min(os.sched_getaffinity(0)))
+    print(path, seen)
+    assert seen.good, (path, seen)
+
+
+def test_paths_are_drawn_from_the_whole_range() -> None:
+    """Rates, RTTs and buffers of a hundred paths come near both ends, and the same seed draws the same."""
+    paths = medley_paths.draw(SEED, 100)
+    assert paths[:40] == medley_paths.draw(SEED, 40)
+    for low, high, values in (
+        (*medley_paths.RATE_MBIT, [p.rate_mbit for p in paths]),
+        (*medley_paths.RTT_MS, [p.rtt_ms for p in paths]),
+        (*medley_paths.BUFFER, [p.buffer for p in paths]),
+    ):
+        assert low <= min(values) < 2 * low
+        assert high / 2 < max(values) <= high
+    assert min(p.bdp for p in paths) >= medley_paths.LEAST_BDP

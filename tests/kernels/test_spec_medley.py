@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hosts.virtual.launch import GuestKernel
-from kernels.reference import medley
+from kernels.reference import medley, medley_rounds
 from kernels.reference.base import Ack
 from tests.harness.harness import Flow, Hook, Result, Scenario, run
 from tests.spec_runs import follows
@@ -214,3 +214,27 @@ def test_equations_4_6_and_4_7_give_the_papers_later_steps() -> None:
     assert medley.tj_polynomial(5, 422, HO_BDP) < 0 < medley.tj_polynomial(6, 422, HO_BDP)
     assert medley.tj_polynomial(6.67, 382, HO_BDP) < 0 < medley.tj_polynomial(6.68, 382, HO_BDP)
     assert medley.model(HO_BDP, 3) == [(20, 382), (27, 410), (33, 428)]
+
+
+def test_the_rules_round_by_round_are_equations_4_4_to_4_7() -> None:
+    """Where nothing is lost: t_1 = 20 with 382 (published), then what 4.6 and 4.7 give; with the buffer of the example."""
+    begun = [now.W for now in itertools.islice(medley_rounds.rounds(HO_BDP, 100), 63)]
+    falls = [t for t in range(1, 62) if begun[t + 1] < begun[t] >= begun[t - 1]]
+    assert [(t, begun[t]) for t in falls[:8]] == medley.model(HO_BDP, 8)
+    assert begun[:12] == HO_WINDOWS
+
+
+def test_what_is_sent_lies_between_the_bounds_of_equation_4_11() -> None:
+    """Ho 2008 s4.2: (t_1^3 + 5 t_1 + 6) / 3 and t_1 (W_t1 + W_0) / 2 packets until t_1."""
+    t1, w1 = medley.model(HO_BDP, 1)[0]
+    sent = sum(now.W for now in itertools.islice(medley_rounds.rounds(HO_BDP, 100), t1 + 1))
+    assert sent == (t1**3 + 5 * t1 + 6) / 3
+    assert sum(now.W for now in itertools.islice(medley_rounds.rounds(HO_BDP, 100), t1)) <= t1 * (w1 + 2) / 2
+
+
+def test_a_buffer_far_below_the_bursts_never_lets_the_window_fill_the_path() -> None:
+    """3000 packets: t_1 = 41 and bursts of 78; 30 packets of buffer end the growth at a third of the path, 60 do not."""
+    assert medley.model(3000, 1)[0][0] == 41
+    assert medley_rounds.convergence_rtts(3000, 30) is None
+    assert medley_rounds.convergence_rtts(3000, 60) is not None
+    assert medley_rounds.convergence_rtts(3000, 100) == pytest.approx(570, abs=2)
