@@ -21,6 +21,7 @@ from kernels.module_source import Parameter
 
 MADE = "<!-- SPDX-License-Identifier: Apache-2.0 -->\n<!-- Made by python -m kernels.algorithm_docs; change the sources. -->\n"
 DIFFERENCES = "Differences from the paper"
+READINGS = "Readings"
 
 IN_TREE = {
     "reno": "Reno / NewReno, RFC 5681 and 6582; without SACK (`net.ipv4.tcp_sack: 0`) it is what papers call NewReno",
@@ -53,6 +54,7 @@ class Algorithm:
     idea: tuple[str, ...]
     paper: tuple[str, ...]
     differences: tuple[str, ...]
+    readings: tuple[str, ...]  # where the paper can be read in more than one way
     arithmetic: tuple[str, ...]
     parameters: tuple[Parameter, ...]
 
@@ -84,6 +86,7 @@ def parse(source: Path) -> Algorithm:
             f"{source}: its header needs a title of one line, the idea, the paper, and the part {DIFFERENCES!r}; "
             "kernels/template/module.c.in shows them"
         )
+    after = blocks[at[0] + 1 :]
     return Algorithm(
         module=module.stem,
         names=module.registered,
@@ -91,7 +94,8 @@ def parse(source: Path) -> Algorithm:
         idea=tuple(blocks[1]),
         paper=tuple("\n".join(block) for block in blocks[2 : at[0]]),
         differences=tuple(blocks[at[0]][1:]),
-        arithmetic=tuple("\n".join(block) for block in blocks[at[0] + 1 :]),
+        readings=tuple(line for block in after if block[0] == READINGS for line in block[1:]),
+        arithmetic=tuple("\n".join(block) for block in after if block[0] != READINGS),
         parameters=module.parameters,
     )
 
@@ -182,6 +186,8 @@ def page(algorithm: Algorithm, root: Path) -> str:
         f"## {DIFFERENCES}",
         markdown(list(a.differences)),
     ]
+    if a.readings:
+        parts += [f"## {READINGS}", markdown(list(a.readings))]
     if a.arithmetic:
         parts += ["## Arithmetic", *(markdown(block.splitlines()) for block in a.arithmetic)]
     parts += ["## What the tests show", _tests(a, root)]
