@@ -8,9 +8,14 @@ from collections.abc import Callable, Mapping
 from hosts.virtual.launch import GuestKernel
 from kernels.reference.base import Specification
 from tests.harness.differential import Comparison, compare
-from tests.harness.harness import Hook, Scenario, run_all
+from tests.harness.harness import Hook, Result, Scenario, run_all
 
 LEAST_WINDOWS = 100
+TIMEOUTS = (
+    *("TCPTimeouts", "TCPLossFailures", "TCPSackFailures", "TCPRenoFailures"),
+    *("TCPSackRecoveryFail", "TCPRenoRecoveryFail"),
+)
+"""The kernel's counters of first timeouts, by the state in which they came (tcp_retransmit_timer())."""
 
 
 def follows(
@@ -37,7 +42,14 @@ def follows(
                 wrong.append(f"{flow.cca}, {name}: only {got.windows} windows were compared")
             if ("loss" in name or "NewReno" in name) and not got.losses:
                 wrong.append(f"{flow.cca}, {name}: nothing was lost")
+            if len(scenario.flows) == 1 and bool(timed_out(result)) != bool(got.timeouts):
+                wrong.append(f"{flow.cca}, {name}: {got.timeouts} timeouts, the kernel counts {timed_out(result)}")
             if name == "timeout" and got.timeouts < 2:
                 wrong.append(f"{flow.cca}, {name}: {got.timeouts} timeouts")
     assert not wrong, "\n".join(wrong)
     return found
+
+
+def timed_out(result: Result) -> int:
+    """How often a timer of `snd` expired, not counting repetitions."""
+    return sum(result.counters["snd"].get(name, 0) for name in TIMEOUTS)

@@ -9,7 +9,7 @@
 #ifndef WARPBED_CC_ASTART_H
 #define WARPBED_CC_ASTART_H
 
-#include "cc_common.h"
+#include "cc_rtt.h"
 
 #define ASTART_SHIFT	16
 #define ASTART_DT_MAX	((1U << 24) - 1)	/* us */

@@ -108,6 +108,34 @@ static inline bool cc_window_unsent(const struct sock *sk)
 	       !before(tcp_wnd_end(tp), tp->snd_nxt + tp->mss_cache);
 }
 
+/* Nothing to send, and the application does not wait for room in the buffer */
+static inline bool cc_nothing_to_send(const struct sock *sk)
+{
+	const struct socket *sock = READ_ONCE(sk->sk_socket);
+
+	return !tcp_send_head(sk) &&
+	       !(sock && test_bit(SOCK_NOSPACE, &sock->flags));
+}
+
+/*
+ * The window was in use.  Unlike tcp_is_cwnd_limited() this does not take half
+ * of it for enough while ssthresh is infinite: for algorithms without a slow
+ * start of the kernel's.
+ */
+static inline bool cc_window_filled(const struct sock *sk)
+{
+	return tcp_sk(sk)->is_cwnd_limited;
+}
+
+/*
+ * What the receiver has got, in packets: duplicates that it reports (DSACK) are
+ * in tp->delivered as well (tcp_dsack_seen()).
+ */
+static inline u32 cc_delivered(const struct tcp_sock *tp)
+{
+	return tp->delivered - min(tp->dsack_dups, tp->total_retrans);
+}
+
 /* Set cwnd within what the socket allows. */
 static inline void cc_set_cwnd(struct tcp_sock *tp, u32 cwnd, u32 floor)
 {
@@ -136,23 +164,6 @@ static inline u32 cc_route_metric(const struct sock *sk, int metric, u32 own)
 	const struct dst_entry *dst = __sk_dst_get((struct sock *)sk);
 
 	return (dst ? dst_metric(dst, metric) : 0) ?: own;
-}
-
-/*
- * Send packets one by one.  The stack gathers about 1 ms worth of them
- * (tcp_tso_autosize() and tcp_tso_should_defer()), even where the interface has
- * TSO and GSO off; the bursts queue behind themselves (3 packets at 50 Mbit/s),
- * which a delay-based algorithm takes for a backlog.  Shifting the pacing rate
- * away leaves min_tso_segs(), which such a module lets return 1.
- */
-static inline void cc_send_singly(struct sock *sk)
-{
-	WRITE_ONCE(sk->sk_pacing_shift, 31);
-}
-
-static inline u32 cc_single_tso_segs(struct sock *sk)
-{
-	return 1;
 }
 
 /*

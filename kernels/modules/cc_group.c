@@ -17,6 +17,7 @@
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include "cc_group.h"
+#include "cc_single.h"
 
 #define CC_GROUP_BITS	8
 #define CC_GROUPS_MAX	4096
@@ -193,14 +194,15 @@ void cc_groups_exit(void)
 }
 
 /*
- * Begin to pace at cwnd packets per RTT; the kernel's own pacing does the work
- * until cwnd packets are delivered.
+ * Begin to pace at cwnd packets per RTT, one by one; the kernel's own pacing does
+ * the work until cwnd packets are delivered.
  */
 void cc_pace_begin(struct sock *sk, struct cc_pace *pace, u32 cwnd)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 rate = (u64)cwnd * tp->mss_cache * USEC_PER_SEC;
 
+	cc_send_singly(sk);
 	pace->on = 1;
 	pace->ours = cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE,
 			     SK_PACING_NEEDED) == SK_PACING_NONE;
@@ -217,8 +219,10 @@ void cc_pace_begin(struct sock *sk, struct cc_pace *pace, u32 cwnd)
  */
 void cc_pace_end(struct sock *sk, struct cc_pace *pace)
 {
-	if (pace->on && pace->ours &&
-	    READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+	if (!pace->on)
+		return;
+	cc_send_gathered(sk);
+	if (pace->ours && READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED,
 			SK_PACING_NONE);
 	pace->on = 0;

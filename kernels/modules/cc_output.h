@@ -13,7 +13,8 @@
  * retransmissions, GSO) first lets go what is held, so nothing is overtaken that
  * the algorithm does not want overtaken, and nothing is held for good: a timer
  * sends it.  A held packet still counts for TCP small queues, so no more than
- * two or three of a connection wait here.
+ * two or three of a connection, or what its pacing rate sends in a millisecond,
+ * wait here.
  *
  * Packets are placed, queued and sent by whoever has the socket's lock.  The timer
  * waits for a moment in which nobody has it; while it is armed it holds a

@@ -33,6 +33,10 @@ TRACE_EVENT(cc_hook,
 		__field(s32, rtt_us)
 		__field(u32, in_flight)
 		__field(u32, delivered)
+		__field(u32, packets_out)
+		__field(u32, retrans)
+		__field(u32, duplicates)
+		__field(u16, mss)
 		__field(u16, port)
 		__field(u8, hook)
 		__field(u8, state)
@@ -52,21 +56,29 @@ TRACE_EVENT(cc_hook,
 		__entry->rtt_us = rtt_us;
 		__entry->in_flight = tcp_packets_in_flight(tp);
 		__entry->delivered = tp->delivered;
+		__entry->packets_out = tp->packets_out;
+		__entry->retrans = tp->total_retrans;
+		__entry->duplicates = tp->dsack_dups;
+		__entry->mss = tp->mss_cache;
 		__entry->port = inet_sk(sk)->inet_num;
 		__entry->hook = hook;
 		__entry->state = inet_csk(sk)->icsk_ca_state;
 		__entry->limited = tcp_is_cwnd_limited(sk) |
-				   cc_window_unsent(sk) << 1;
+				   cc_window_unsent(sk) << 1 |
+				   cc_window_filled(sk) << 2 |
+				   cc_nothing_to_send(sk) << 3;
 	),
 
 	/* port hook now una nxt cwnd ssthresh count rtt in_flight delivered
-	 * state limited
+	 * packets_out retrans duplicates mss state limited
 	 */
-	TP_printk("%u %c %llu %u %u %u %u %u %d %u %u %u %u",
+	TP_printk("%u %c %llu %u %u %u %u %u %d %u %u %u %u %u %u %u %u",
 		  __entry->port, __entry->hook, __entry->now_us, __entry->una,
 		  __entry->nxt, __entry->cwnd, __entry->ssthresh,
 		  __entry->count, __entry->rtt_us, __entry->in_flight,
-		  __entry->delivered, __entry->state, __entry->limited)
+		  __entry->delivered, __entry->packets_out, __entry->retrans,
+		  __entry->duplicates, __entry->mss, __entry->state,
+		  __entry->limited)
 );
 
 #endif /* WARPBED_CC_TRACE_H */

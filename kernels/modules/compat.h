@@ -60,6 +60,23 @@ static inline int compat_ioctl_put(compat_ioctl_arg_t arg, int value)
 }
 #endif
 
+/* Time stamps may count microseconds since 6.7 (a route's feature) */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#define compat_tcp_stamp_ms tcp_time_stamp_ms
+
+static inline bool compat_tcp_usec_ts(const struct tcp_sock *tp)
+{
+	return tp->tcp_usec_ts;
+}
+#else
+#define compat_tcp_stamp_ms tcp_time_stamp
+
+static inline bool compat_tcp_usec_ts(const struct tcp_sock *tp)
+{
+	return false;
+}
+#endif
+
 /*
  * cong_control() got the ACK number and the FLAG_* bits in 6.10.  Modules
  * define it with CC_CONTROL_ARGS and use neither of the two new arguments.

@@ -36,7 +36,7 @@ struct bwe {
 	struct astart_filter filter;
 	u64 last_us;			/* time of the last sample, */
 	u32 delivered;			/* and tp->delivered then */
-	u32 base_rtt_us;
+	struct cc_rtt rtt;
 	u8 lost;			/* estimated no more */
 };
 
@@ -46,7 +46,7 @@ static void bwe_init(struct sock *sk)
 	struct bwe *ca = inet_csk_ca(sk);
 
 	memset(ca, 0, sizeof(*ca));
-	ca->base_rtt_us = CC_RTT_MAX_US;
+	cc_rtt_begin(&ca->rtt, tp);
 	ca->delivered = tp->delivered;
 	ca->lost = !cc_is_new(tp);
 	if (!ca->lost)
@@ -59,10 +59,8 @@ static void bwe_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct bwe *ca = inet_csk_ca(sk);
 
-	if (sample->rtt_us > 0) {
-		ca->base_rtt_us = min_t(u32, ca->base_rtt_us,
-					sample->rtt_us);
-	}
+	if (!ca->lost)
+		cc_rtt_sample(&ca->rtt, tcp_sk(sk), sample);
 	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
 }
 
@@ -92,7 +90,7 @@ static void bwe_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 		bwe_sample(sk);
 		tp->snd_ssthresh = max(tp->snd_ssthresh,
 				       astart_window(&ca->filter,
-						     ca->base_rtt_us));
+						     ca->rtt.base_us));
 	}
 	if (limited)
 		tcp_reno_cong_avoid(sk, ack, acked);

@@ -45,8 +45,8 @@ struct ere {
 	struct ere_span rate_span;	/* one RTT each */
 	struct ere_span sample_span;	/* T_k each */
 	s64 rate;
-	u32 rtt_us;
-	u32 base_rtt_us;
+	struct cc_rtt rtt;
+	u32 rtt_us;			/* the latest */
 	u8 lost;			/* estimated no more */
 };
 
@@ -56,7 +56,7 @@ static void ere_init(struct sock *sk)
 	struct ere *ca = inet_csk_ca(sk);
 
 	memset(ca, 0, sizeof(*ca));
-	ca->base_rtt_us = CC_RTT_MAX_US;
+	cc_rtt_begin(&ca->rtt, tp);
 	ca->rate_span.delivered = tp->delivered;
 	ca->sample_span.delivered = tp->delivered;
 	ca->lost = !cc_is_new(tp);
@@ -70,10 +70,9 @@ static void ere_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct ere *ca = inet_csk_ca(sk);
 
-	if (sample->rtt_us > 0) {
-		ca->rtt_us = min_t(u32, sample->rtt_us, CC_RTT_MAX_US);
-		ca->base_rtt_us = min(ca->base_rtt_us, ca->rtt_us);
-	}
+	if (!ca->lost)
+		ca->rtt_us = cc_rtt_sample(&ca->rtt, tcp_sk(sk), sample) ?:
+			     ca->rtt_us;
 	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
 }
 
@@ -95,7 +94,7 @@ static u32 ere_span_over(struct ere_span *span, const struct tcp_sock *tp,
 /* T_k = RTT (1 - rate Rmin / W) */
 static u32 ere_length(const struct ere *ca, u32 cwnd)
 {
-	u64 used = div_u64((u64)ca->rate * ca->base_rtt_us, USEC_PER_SEC);
+	u64 used = div_u64((u64)ca->rate * ca->rtt.base_us, USEC_PER_SEC);
 	u64 all = (u64)cwnd << ASTART_SHIFT;
 
 	if (used >= all)
@@ -130,7 +129,7 @@ static void ere_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 		ere_sample(sk);
 		tp->snd_ssthresh = max(tp->snd_ssthresh,
 				       astart_window(&ca->filter,
-						     ca->base_rtt_us));
+						     ca->rtt.base_us));
 	}
 	if (limited)
 		tcp_reno_cong_avoid(sk, ack, acked);

@@ -20,10 +20,13 @@
  *  - There is no slow start besides the 2 W above; after a timeout the window
  *    grows from one packet by the same rule.
  *  - A round in which the application did not fill the window changes nothing.
+ *  - BaseRTT and RTT are those of full packets sent once (cc_rtt.h).
  *
  * Fixed point: W and the backlog 24.8 packets, RTTs in 1/8 us: below 2^(28 + 27).
  */
-#include "cc_common.h"
+#include "cc_rtt.h"
+#include "cc_single.h"
+#include "cc_timeout.h"
 
 #define TRACE_SYSTEM tcp_fast
 #define CREATE_TRACE_POINTS
@@ -40,17 +43,18 @@ module_param_cb(gamma, &gamma_ops, &gamma, 0644);
 MODULE_PARM_DESC(gamma, "weight of the new window, percent, 1-100 (50)");
 
 struct fast {
-	struct cc_rtt_mean rtt;
+	struct cc_rtt_mean mean;
+	struct cc_rtt rtt;
 	struct cc_round round;
-	u32 base_rtt_us;
 	u32 target;			/* window of this round, 24.8 packets */
+	u8 reduced:1;			/* ssthresh() was called */
 };
 
 static void fast_next_round(struct sock *sk)
 {
 	struct fast *ca = inet_csk_ca(sk);
 
-	cc_rtt_mean_reset(&ca->rtt);
+	cc_rtt_mean_reset(&ca->mean);
 	cc_round_begin(&ca->round, tcp_sk(sk));
 }
 
@@ -59,7 +63,7 @@ static void fast_init(struct sock *sk)
 	struct fast *ca = inet_csk_ca(sk);
 
 	memset(ca, 0, sizeof(*ca));
-	ca->base_rtt_us = CC_RTT_MAX_US;
+	cc_rtt_begin(&ca->rtt, tcp_sk(sk));
 	ca->target = tcp_snd_cwnd(tcp_sk(sk)) << 8;
 	fast_next_round(sk);
 	cc_send_singly(sk);
@@ -70,12 +74,7 @@ static void fast_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct fast *ca = inet_csk_ca(sk);
 
-	if (sample->rtt_us > 0) {
-		u32 rtt_us = min_t(u32, sample->rtt_us, CC_RTT_MAX_US);
-
-		ca->base_rtt_us = min(ca->base_rtt_us, rtt_us);
-		cc_rtt_mean_add(&ca->rtt, rtt_us);
-	}
+	cc_rtt_measure(&ca->rtt, &ca->mean, tcp_sk(sk), sample);
 	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
 }
 
@@ -87,10 +86,10 @@ static void fast_update(struct sock *sk)
 	u64 grown = w + ((u64)READ_ONCE(alpha) << 8) * READ_ONCE(gamma) / 100;
 	u64 backlog = 0;
 
-	if (ca->rtt.samples) {
-		u32 rtt_us8 = cc_rtt_mean_us8(&ca->rtt);
+	if (ca->mean.samples) {
+		u32 rtt_us8 = cc_rtt_mean_us8(&ca->mean);
 
-		backlog = div_u64(w * (rtt_us8 - (ca->base_rtt_us << 3)),
+		backlog = div_u64(w * (rtt_us8 - (ca->rtt.base_us << 3)),
 				  rtt_us8);
 	}
 	/* keep the fraction of the last target if the window has reached it */
@@ -104,7 +103,7 @@ static void fast_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct fast *ca = inet_csk_ca(sk);
-	bool limited = tcp_is_cwnd_limited(sk);
+	bool limited = cc_window_filled(sk);
 
 	if (cc_round_over(&ca->round, tp)) {
 		if (limited)
@@ -123,6 +122,7 @@ static u32 fast_ssthresh(struct sock *sk)
 	u32 ssthresh = max(tcp_snd_cwnd(tcp_sk(sk)) >> 1, 2U);
 
 	ca->target = ssthresh << 8;
+	ca->reduced = 1;
 	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
 	return ssthresh;
 }
@@ -132,8 +132,10 @@ static void fast_set_state(struct sock *sk, u8 new_state)
 	struct fast *ca = inet_csk_ca(sk);
 	u8 old_state = inet_csk(sk)->icsk_ca_state;
 
-	if (new_state == TCP_CA_Loss)
+	if (cc_timed_out(sk, new_state, ca->reduced))
 		ca->target = 2 << 8;
+	if (cc_loss_over(new_state))
+		ca->reduced = 0;
 	if (new_state == TCP_CA_Loss ||
 	    (new_state == TCP_CA_Open &&
 	     (old_state == TCP_CA_CWR || old_state == TCP_CA_Recovery)))
@@ -153,6 +155,7 @@ static u32 fast_undo_cwnd(struct sock *sk)
 
 static struct tcp_congestion_ops tcp_fast __read_mostly = {
 	.init		= fast_init,
+	.release	= cc_send_gathered,
 	.pkts_acked	= fast_pkts_acked,
 	.cong_avoid	= fast_cong_avoid,
 	.ssthresh	= fast_ssthresh,

@@ -24,9 +24,13 @@
  *  - The window stands still during a measurement; since the kernel counts lost
  *    and delivered packets out of it, that sends one packet for each of them.
  *  - The first measurement begins with the first ACK (nothing is ACKed in the
- *    round trip before it) and the round trip is the smoothed RTT.
+ *    round trip before it) and the round trip is the smoothed RTT, of full packets
+ *    sent once (cc_rtt.h).  What comes later than it is not counted.
  *  - A measurement during which the application had nothing to send, which the
- *    paper does not consider, leaves the window as it is.
+ *    paper does not consider, leaves the window as it is.  One that the receiver's
+ *    window or the send buffer limited counts.
+ *  - Counted is what the receiver did not have before: a duplicate that it reports
+ *    (DSACK) is not data.
  *  - An ECN mark starts a measurement as a loss does.
  *
  * Bytes are counted in packets of the connection's MSS.  The smoothed RTT (gain
@@ -36,7 +40,8 @@
  * the pacing rate (a 64-bit division), which the stack does for the others,
  * and a loss (2.0 times) notes where the measurement begins.
  */
-#include "cc_common.h"
+#include "cc_rtt.h"
+#include "cc_timeout.h"
 
 #define TRACE_SYSTEM tcp_ftat
 #define CREATE_TRACE_POINTS
@@ -56,16 +61,18 @@ enum ftat_phase {
 };
 
 struct ftat {
+	struct cc_rtt rtt;
 	u64 srtt;			/* smoothed RTT, 45.19 us */
 	u64 begun_us;			/* measurement: start, */
 	u32 period_us;			/* length */
-	u32 delivered;			/* and tp->delivered before it */
+	u32 delivered;			/* and cc_delivered() before it */
 	u32 threshold;			/* cwndthreshold, packets */
 	u32 init_cwnd;			/* 64 KB in packets */
 	u32 growth;			/* packets ACKed towards the next one */
 	u32 cwnd;			/* window after the last ACK or before a loss */
 	u8 phase;
 	u8 app_limited:1;
+	u8 reduced:1;			/* ssthresh() was called */
 };
 
 static void ftat_init(struct sock *sk)
@@ -74,6 +81,7 @@ static void ftat_init(struct sock *sk)
 	struct ftat *ca = inet_csk_ca(sk);
 
 	memset(ca, 0, sizeof(*ca));
+	cc_rtt_begin(&ca->rtt, tp);
 	ca->init_cwnd = max(READ_ONCE(init_bytes) / max(tp->mss_cache, 1U), 1U);
 	if (cc_is_new(tp) && !cc_syn_lost(tp))
 		cc_set_cwnd(tp, ca->init_cwnd, 1);
@@ -83,6 +91,12 @@ static void ftat_init(struct sock *sk)
 	trace_cc_hook(sk, CC_INIT, ca->init_cwnd, -1);
 }
 
+/* One round trip: the stack's word where no packet has been measured yet */
+static u32 ftat_period(const struct ftat *ca, const struct tcp_sock *tp)
+{
+	return ca->srtt >> FTAT_SRTT_SHIFT ?: tp->srtt_us >> 3 ?: USEC_PER_SEC;
+}
+
 static void ftat_begin(struct sock *sk, u32 delivered)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -90,20 +104,22 @@ static void ftat_begin(struct sock *sk, u32 delivered)
 
 	ca->phase = FTAT_MEASURE;
 	ca->begun_us = tp->tcp_mstamp;
-	ca->period_us = ca->srtt >> FTAT_SRTT_SHIFT;
+	ca->period_us = ftat_period(ca, tp);
 	ca->delivered = delivered;
 	ca->app_limited = 0;
 	ca->growth = 0;
 }
 
-static void ftat_end(struct sock *sk)
+/* The window becomes what was delivered; late packets came after the period. */
+static void ftat_end(struct sock *sk, u32 late)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct ftat *ca = inet_csk_ca(sk);
+	u32 count = cc_delivered(tp) - ca->delivered;
 
 	ca->phase = FTAT_INCREASE;
 	if (!ca->app_limited)
-		cc_set_cwnd(tp, tp->delivered - ca->delivered, 1);
+		cc_set_cwnd(tp, count - min(late, count), 1);
 }
 
 /* Additive Increase: per ACK below what is known to be safe, else per round */
@@ -128,10 +144,9 @@ static void ftat_increase(struct sock *sk, u32 acked)
 static void ftat_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct ftat *ca = inet_csk_ca(sk);
+	u64 rtt = cc_rtt_sample(&ca->rtt, tcp_sk(sk), sample);
 
-	if (sample->rtt_us > 0) {
-		u64 rtt = min_t(u32, sample->rtt_us, CC_RTT_MAX_US);
-
+	if (rtt) {
 		rtt <<= FTAT_SRTT_SHIFT;
 		if (ca->srtt)
 			ca->srtt += (rtt >> 3) - (ca->srtt >> 3);
@@ -149,20 +164,20 @@ static void ftat_cong_control(CC_CONTROL_ARGS)
 	bool loss = rs->losses > 0 &&
 		    inet_csk(sk)->icsk_ca_state != TCP_CA_Loss;
 	u32 acked = rs->acked_sacked;
+	u64 spent_us = tp->tcp_mstamp - ca->begun_us;
 
-	ca->app_limited |= !limited;
-	if (ca->phase == FTAT_MEASURE &&
-	    tp->tcp_mstamp - ca->begun_us >= ca->period_us) {
-		ftat_end(sk);
+	ca->app_limited |= !limited && cc_nothing_to_send(sk);
+	if (ca->phase == FTAT_MEASURE && spent_us >= ca->period_us) {
+		ftat_end(sk, spent_us > ca->period_us ? acked : 0);
 		ended = true;
 	}
 	if (ca->phase == FTAT_START) {
 		if (acked && ca->srtt)
-			ftat_begin(sk, tp->delivered - acked);
+			ftat_begin(sk, cc_delivered(tp) - acked);
 	} else if (ca->phase == FTAT_INCREASE) {
 		if (loss) {
 			ca->threshold = tcp_snd_cwnd(tp);
-			ftat_begin(sk, tp->delivered);
+			ftat_begin(sk, cc_delivered(tp));
 		} else if (limited && !ended) {
 			ftat_increase(sk, acked);
 		}
@@ -179,6 +194,7 @@ static u32 ftat_ssthresh(struct sock *sk)
 	u32 ssthresh = max(tcp_snd_cwnd(tcp_sk(sk)), 2U);
 
 	ca->cwnd = tcp_snd_cwnd(tcp_sk(sk));
+	ca->reduced = 1;
 	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
 	return ssthresh;
 }
@@ -188,9 +204,9 @@ static void ftat_set_state(struct sock *sk, u8 new_state)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct ftat *ca = inet_csk_ca(sk);
 
-	if (new_state == TCP_CA_Loss) {
+	if (cc_timed_out(sk, new_state, ca->reduced)) {
 		if (ca->phase == FTAT_MEASURE)
-			cc_set_cwnd(tp, tp->delivered - ca->delivered, 1);
+			cc_set_cwnd(tp, cc_delivered(tp) - ca->delivered, 1);
 		else if (inet_csk(sk)->icsk_ca_state != TCP_CA_Loss)
 			/* prior_cwnd is older if a recovery is under way */
 			ca->threshold = ca->cwnd;
@@ -198,8 +214,10 @@ static void ftat_set_state(struct sock *sk, u8 new_state)
 		ca->growth = 0;
 	} else if (new_state == TCP_CA_CWR && ca->phase == FTAT_INCREASE) {
 		ca->threshold = tcp_snd_cwnd(tp);
-		ftat_begin(sk, tp->delivered);
+		ftat_begin(sk, cc_delivered(tp));
 	}
+	if (cc_loss_over(new_state))
+		ca->reduced = 0;
 	trace_cc_hook(sk, CC_STATE, new_state, -1);
 }
 

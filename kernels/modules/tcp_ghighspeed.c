@@ -49,9 +49,10 @@
  * trend test, whose mean over a point is two 64-bit divisions, and a(w) is
  * interpolated; a loss (4.6 times) interpolates b(w) and clears the test.
  */
-#include "cc_common.h"
 #include "cc_classic.h"
 #include "cc_highspeed.h"
+#include "cc_rtt.h"
+#include "cc_timeout.h"
 #include "cc_trend.h"
 
 #define TRACE_SYSTEM tcp_ghighspeed
@@ -112,6 +113,7 @@ struct ghighspeed {
 	u16 point_samples;
 	u16 point_size;
 	struct cc_round round;
+	struct cc_rtt rtt;
 	u32 growth;			/* cwnd's fraction x cwnd, 24.8 */
 	u32 ssthresh_after;		/* W / 2 while cwnd goes to W / 4 */
 	struct cc_classic classic;
@@ -120,6 +122,7 @@ struct ghighspeed {
 	u8 reno:1;			/* Reno mode */
 	u8 lost:1;			/* the initial slow start is over */
 	u8 lost_before:1;		/* the same before the last loss */
+	u8 reduced:1;			/* ssthresh() was called */
 };
 
 static void ghs_test_begin(struct ghighspeed *ca)
@@ -197,6 +200,7 @@ static void ghs_begin(struct sock *sk, bool gentle)
 	ca->gentle = gentle;
 	if (READ_ONCE(classic))
 		cc_classic_begin(sk, &ca->classic);
+	cc_rtt_begin(&ca->rtt, tcp_sk(sk));
 	cc_round_begin(&ca->round, tcp_sk(sk));
 	trace_cc_hook(sk, CC_INIT, gentle, -1);
 }
@@ -227,12 +231,13 @@ static void ghs_in_ack_event(struct sock *sk, u32 flags)
 
 static void ghs_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
-	const struct ghighspeed *ca = inet_csk_ca(sk);
+	struct ghighspeed *ca = inet_csk_ca(sk);
+	u32 rtt_us = cc_rtt_sample(&ca->rtt, tcp_sk(sk), sample);
 
-	if (ca->gentle && sample->rtt_us > 0 &&
+	if (ca->gentle && rtt_us &&
 	    inet_csk(sk)->icsk_ca_state <= TCP_CA_Disorder &&
 	    !tcp_in_slow_start(tcp_sk(sk)))
-		ghs_sample(sk, min_t(u32, sample->rtt_us, CC_RTT_MAX_US));
+		ghs_sample(sk, rtt_us);
 	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
 }
 
@@ -300,6 +305,7 @@ static u32 ghs_ssthresh(struct sock *sk)
 	}
 	ca->lost_before = ca->lost;
 	ca->lost = 1;
+	ca->reduced = 1;
 	ca->growth = 0;
 	ghs_test_begin(ca);
 	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
@@ -312,12 +318,14 @@ static void ghs_set_state(struct sock *sk, u8 new_state)
 	struct ghighspeed *ca = inet_csk_ca(sk);
 
 	cc_classic_state(sk, &ca->classic, new_state);
-	if (new_state == TCP_CA_Loss) {
+	if (cc_timed_out(sk, new_state, ca->reduced)) {
 		ca->ssthresh_after = 0;
 		ca->growth = 0;
 		tp->snd_ssthresh = max(tp->prior_cwnd >> 1, 2U);
 		ghs_test_begin(ca);
 	}
+	if (cc_loss_over(new_state))
+		ca->reduced = 0;
 	trace_cc_hook(sk, CC_STATE, new_state, -1);
 }
 

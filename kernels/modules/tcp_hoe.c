@@ -16,12 +16,12 @@
  *    that delays ACKs may give none, and ssthresh then stays infinite (the paper
  *    says that the method may not work with them).
  *  - R is the RTT of the pair's first packet.
+ *  - Only full packets sent once make a pair (cc_rtt.h).
  *  - A loss before the pair ends the estimate, also one that is undone, and a
  *    connection that comes to this algorithm after its first data segment has none.
  *
  * Cost: a loss is 1.7 times CUBIC's, for it also ends the estimate.
  */
-#include "cc_common.h"
 #include "cc_pair.h"
 
 #define TRACE_SYSTEM tcp_hoe
@@ -36,6 +36,7 @@ MODULE_PARM_DESC(burst_us, "packets sent within this time are back to back, us, 
 
 struct hoe {
 	struct cc_pair pair;
+	struct cc_rtt rtt;
 	u8 done;			/* estimated, or slow start is over */
 };
 
@@ -44,6 +45,7 @@ static void hoe_init(struct sock *sk)
 	struct hoe *ca = inet_csk_ca(sk);
 
 	memset(ca, 0, sizeof(*ca));
+	cc_rtt_begin(&ca->rtt, tcp_sk(sk));
 	ca->done = !cc_is_new(tcp_sk(sk));
 	trace_cc_hook(sk, CC_INIT, 0, -1);
 }
@@ -54,12 +56,14 @@ static void hoe_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	struct hoe *ca = inet_csk_ca(sk);
 
 	if (!ca->done) {
-		u32 rtt_us = ca->pair.rtt_us;
-		u32 gap_us = cc_pair_gap(&ca->pair, tp, sample,
+		u32 first_rtt_us = ca->pair.rtt_us;
+		u32 rtt_us = cc_rtt_sample(&ca->rtt, tp, sample);
+		u32 gap_us = cc_pair_gap(&ca->pair, tp, rtt_us,
+					 sample->pkts_acked,
 					 READ_ONCE(burst_us));
 
 		if (gap_us) {
-			tp->snd_ssthresh = max(rtt_us / gap_us, 2U);
+			tp->snd_ssthresh = max(first_rtt_us / gap_us, 2U);
 			ca->done = 1;
 		}
 	}

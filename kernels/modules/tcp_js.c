@@ -63,7 +63,6 @@ static void js_init(struct sock *sk)
 		tp->snd_ssthresh = fair;
 		cc_set_cwnd(tp, fair, 2);
 		cc_group_publish(&ca->conn, tp);
-		cc_send_singly(sk);
 		cc_pace_begin(sk, &ca->pace, fair);
 	}
 	trace_cc_hook(sk, CC_INIT, fair, -1);

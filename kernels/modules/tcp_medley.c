@@ -38,7 +38,25 @@
  *  - Timeout: the paper says "quite similar to Vegas", so W = 2 (parameter
  *    timeout_cwnd); growth then begins as at the start, since there is no slow
  *    start.  d is kept.
- *  - A round in which the application did not fill the window changes nothing.
+ *  - A round in which the application did not fill the window changes nothing,
+ *    nor does one without an RTT of a full packet.  After an idle time the kernel
+ *    shrinks the window (RFC 2861), and growth begins as at the start.
+ *
+ * Readings
+ *  - d is "the minimum-observed packet round-trip time", and eqs 3.1 and 4.1 say of
+ *    which packet: one of full size (cc_rtt.h).  With all of the stack's samples d
+ *    is too small for ever after a small first message or after a retransmission
+ *    whose ACK is timed in whole milliseconds: utilisation 0.983 at 100 Mbit/s and
+ *    40 or 100 ms, and 0.874 at 37 Mbit/s, 73 ms and a buffer of 33 packets; 1.000
+ *    in all three with full packets' only.
+ *  - Ho's example has t_2 = 28 and W = 422.  Eqs 4.6 and 4.7 give 27 and 410 from
+ *    the same t_1 = 20 and W = 382, and so do the rules round by round; the next
+ *    ones are 33 and 428, where Ho's 34 and 440 follow from 28 and 422.  The module
+ *    follows the equations.
+ *  - A burst of I packets has to fit the buffer.  With the rules above it does where
+ *    2 t_1 - 4 packets do; where far less fits, the window falls by a quarter
+ *    again and again before it fills the path (kernels/reference/medley_rounds.py
+ *    says for which paths, benchmarks/medley_paths.py measures it).
  *
  * Fixed point: I in half packets, Delta and Gamma in 1/1024 packet, D in 1/8 us.
  * W < 2^20, I < 2^12 packets and D < 2^24 us keep every product below 2^61.
@@ -46,7 +64,9 @@
  * Cost: a loss is 3.2 times CUBIC's: a 64-bit division judges whether it was
  * one of congestion.
  */
-#include "cc_common.h"
+#include "cc_rtt.h"
+#include "cc_single.h"
+#include "cc_timeout.h"
 
 #define TRACE_SYSTEM tcp_medley
 #define CREATE_TRACE_POINTS
@@ -71,9 +91,9 @@ module_param_cb(timeout_cwnd, &timeout_cwnd_ops, &timeout_cwnd, 0644);
 MODULE_PARM_DESC(timeout_cwnd, "window after a timeout, packets, 1-100 (2)");
 
 struct medley {
-	struct cc_rtt_mean rtt;		/* of this round: D */
+	struct cc_rtt_mean mean;	/* of this round: D */
+	struct cc_rtt rtt;		/* its least one is d */
 	struct cc_round round;
-	u32 base_rtt_us;		/* d */
 	u32 delta;			/* backlog, 22.10 packets */
 	u32 delta_last;
 	u32 gamma;			/* influence of I, 22.10 packets */
@@ -85,6 +105,7 @@ struct medley {
 	u8 half:1;			/* half a packet is owed to W */
 	u8 rexmit:1;			/* rexmit_seq is valid */
 	u8 halved:1;			/* a retransmission was lost */
+	u8 reduced:1;			/* ssthresh() was called */
 };
 
 static u32 medley_window(const struct tcp_sock *tp)
@@ -142,8 +163,8 @@ static void medley_judge(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct medley *ca = inet_csk_ca(sk);
-	u32 rtt_us8 = cc_rtt_mean_us8(&ca->rtt);
-	u32 base_us8 = ca->base_rtt_us << 3;
+	u32 rtt_us8 = cc_rtt_mean_us8(&ca->mean);
+	u32 base_us8 = ca->rtt.base_us << 3;
 	u32 cwnd = medley_window(tp);
 
 	ca->delta_last = ca->delta;
@@ -158,7 +179,7 @@ static void medley_next_round(struct sock *sk)
 {
 	struct medley *ca = inet_csk_ca(sk);
 
-	cc_rtt_mean_reset(&ca->rtt);
+	cc_rtt_mean_reset(&ca->mean);
 	cc_round_begin(&ca->round, tcp_sk(sk));
 }
 
@@ -168,7 +189,7 @@ static void medley_init(struct sock *sk)
 	struct medley *ca = inet_csk_ca(sk);
 
 	memset(ca, 0, sizeof(*ca));
-	ca->base_rtt_us = CC_RTT_MAX_US;
+	cc_rtt_begin(&ca->rtt, tp);
 	medley_next_round(sk);
 	cc_send_singly(sk);
 	/* tcp_init_transfer() has set the kernel's initial window before */
@@ -204,12 +225,7 @@ static void medley_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct medley *ca = inet_csk_ca(sk);
 
-	if (sample->rtt_us > 0) {
-		u32 rtt_us = min_t(u32, sample->rtt_us, CC_RTT_MAX_US);
-
-		ca->base_rtt_us = min(ca->base_rtt_us, rtt_us);
-		cc_rtt_mean_add(&ca->rtt, rtt_us);
-	}
+	cc_rtt_measure(&ca->rtt, &ca->mean, tcp_sk(sk), sample);
 	if (inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery && !ca->halved)
 		medley_check_rexmit(sk);
 	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
@@ -218,12 +234,11 @@ static void medley_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 static void medley_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct medley *ca = inet_csk_ca(sk);
-	bool limited = tcp_is_cwnd_limited(sk);
+	bool limited = cc_window_filled(sk);
 
 	if (cc_round_over(&ca->round, tcp_sk(sk))) {
-		if (limited) {
-			if (ca->rtt.samples)
-				medley_judge(sk);
+		if (limited && ca->mean.samples) {
+			medley_judge(sk);
 			if (ca->judged)
 				ca->incr = medley_increment(ca);
 			ca->judged = 1;
@@ -244,16 +259,29 @@ static u32 medley_ssthresh(struct sock *sk)
 	u32 cwnd = medley_window(tcp_sk(sk));
 	u32 ssthresh = max(cwnd - (cwnd >> 2), 2U);
 
-	if (ca->rtt.samples)
-		ca->delta = medley_delta(cwnd, cc_rtt_mean_us8(&ca->rtt),
-					 ca->base_rtt_us << 3);
+	if (ca->mean.samples)
+		ca->delta = medley_delta(cwnd, cc_rtt_mean_us8(&ca->mean),
+					 ca->rtt.base_us << 3);
 	ca->congested = ca->delta > ca->gamma;
 	ca->incr = 0;
 	ca->half = 0;
 	ca->rexmit = 0;
 	ca->halved = 0;
+	ca->reduced = 1;
 	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
 	return ssthresh;
+}
+
+/* Growth begins as at the start. */
+static void medley_restart(struct sock *sk)
+{
+	struct medley *ca = inet_csk_ca(sk);
+
+	ca->incr = 0;
+	ca->half = 0;
+	ca->judged = 0;
+	ca->delta = 0;
+	medley_next_round(sk);
 }
 
 static void medley_set_state(struct sock *sk, u8 new_state)
@@ -261,19 +289,26 @@ static void medley_set_state(struct sock *sk, u8 new_state)
 	struct medley *ca = inet_csk_ca(sk);
 	u8 old_state = inet_csk(sk)->icsk_ca_state;
 
-	if (new_state == TCP_CA_Loss) {
-		ca->incr = 0;
-		ca->half = 0;
-		ca->judged = 0;
-		ca->delta = 0;
+	if (cc_timed_out(sk, new_state, ca->reduced)) {
+		medley_restart(sk);
 		cc_set_cwnd(tcp_sk(sk), READ_ONCE(timeout_cwnd), 1);
 	}
+	if (cc_loss_over(new_state))
+		ca->reduced = 0;
 	/* RTTs and rounds of before and during a recovery say nothing after */
 	if (new_state == TCP_CA_Loss ||
 	    (new_state == TCP_CA_Open &&
 	     (old_state == TCP_CA_CWR || old_state == TCP_CA_Recovery)))
 		medley_next_round(sk);
 	trace_cc_hook(sk, CC_STATE, new_state, -1);
+}
+
+static void medley_cwnd_event(struct sock *sk, enum tcp_ca_event event)
+{
+	if (event != CA_EVENT_CWND_RESTART)
+		return;
+	medley_restart(sk);
+	trace_cc_hook(sk, CC_EVENT, event, -1);
 }
 
 /* The phase is R. */
@@ -287,10 +322,12 @@ static size_t medley_get_info(struct sock *sk, u32 ext, int *attr,
 
 static struct tcp_congestion_ops tcp_medley __read_mostly = {
 	.init		= medley_init,
+	.release	= cc_send_gathered,
 	.pkts_acked	= medley_pkts_acked,
 	.cong_avoid	= medley_cong_avoid,
 	.ssthresh	= medley_ssthresh,
 	.set_state	= medley_set_state,
+	.cwnd_event	= medley_cwnd_event,
 	.undo_cwnd	= cc_reno_undo_cwnd,
 	.min_tso_segs	= cc_single_tso_segs,
 	.get_info	= medley_get_info,

@@ -100,7 +100,6 @@ static void miss_init(struct sock *sk)
 		if (first > tcp_snd_cwnd(tp)) {
 			cc_set_cwnd(tp, first, 2);
 			cc_group_publish(&ca->conn, tp);
-			cc_send_singly(sk);
 			cc_pace_begin(sk, &ca->pace, first);
 		}
 	}

@@ -40,6 +40,8 @@
  * trains and measured on them.
  */
 #include "cc_output.h"
+#include "cc_rtt.h"
+#include "cc_single.h"
 
 #define TRACE_SYSTEM tcp_past
 #define CREATE_TRACE_POINTS
@@ -62,7 +64,7 @@ struct past {
 	u32 gap_ns;			/* input gap of this round */
 	u32 low_ns;			/* bounds of the turning point */
 	u32 high_ns;			/* 0: none yet */
-	u32 base_rtt_us;
+	struct cc_rtt rtt;
 	u8 round;			/* 0 is the first */
 	u8 measuring:1;
 	u8 acked:1;			/* the round has its first ACK */
@@ -100,7 +102,7 @@ static void past_init(struct sock *sk)
 	struct past *ca = inet_csk_ca(sk);
 
 	memset(ca, 0, sizeof(*ca));
-	ca->base_rtt_us = CC_RTT_MAX_US;
+	cc_rtt_begin(&ca->rtt, tp);
 	if (cc_is_new(tp) && !cc_syn_lost(tp)) {
 		cc_send_singly(sk);
 		ca->measuring = !!cc_output_start(sk, sizeof(struct cc_output),
@@ -119,7 +121,7 @@ static void past_end(struct sock *sk, u32 gap_ns)
 	ca->measuring = 0;
 	cc_output_stop(sk);
 	if (gap_ns)
-		tp->snd_ssthresh = max_t(u64, div_u64((u64)ca->base_rtt_us *
+		tp->snd_ssthresh = max_t(u64, div_u64((u64)ca->rtt.base_us *
 						      NSEC_PER_USEC, gap_ns), 2);
 	trace_cc_hook(sk, CC_ESTIMATE, tp->snd_ssthresh, gap_ns / NSEC_PER_USEC);
 }
@@ -127,6 +129,7 @@ static void past_end(struct sock *sk, u32 gap_ns)
 static void past_release(struct sock *sk)
 {
 	cc_output_stop(sk);
+	cc_send_gathered(sk);
 }
 
 /* Algorithm 3: bounds and next gap from this round's output gap */
@@ -186,8 +189,8 @@ static void past_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct past *ca = inet_csk_ca(sk);
 
-	if (sample->rtt_us > 0)
-		ca->base_rtt_us = min_t(u32, ca->base_rtt_us, sample->rtt_us);
+	if (ca->measuring)
+		cc_rtt_sample(&ca->rtt, tcp_sk(sk), sample);
 	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
 }
 

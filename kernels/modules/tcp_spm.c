@@ -46,6 +46,8 @@
  */
 #include "cc_invert.h"
 #include "cc_output.h"
+#include "cc_rtt.h"
+#include "cc_single.h"
 
 #define TRACE_SYSTEM tcp_spm
 #define CREATE_TRACE_POINTS
@@ -104,7 +106,7 @@ struct spm {
 	u64 next_ns;			/* earliest departure of a pair */
 	struct spm_gap gap[SPM_GAPS];
 	u32 y0_us;			/* 0: not known */
-	u32 base_rtt_us;
+	struct cc_rtt rtt;
 	u8 turn;			/* the next pair's gap */
 	u8 grown:1;			/* this ACK has raised cwnd already */
 	u8 begun:1;			/* the first packet has left */
@@ -135,7 +137,7 @@ static void spm_send_pair(struct sock *sk, struct sk_buff *skb)
 	u32 gap_us = 0;
 
 	/* 2 x 1000 / 100 ns per us and percent: below 2^(24 + 5 + 10) */
-	pause_ns = div_u64(20ULL * ca->base_rtt_us * READ_ONCE(spacing), cwnd);
+	pause_ns = div_u64(20ULL * ca->rtt.base_us * READ_ONCE(spacing), cwnd);
 	if (ca->first)
 		gap_us = min(ca->y0_us * spm_halves[ca->turn] / 2,
 			     SPM_GAP_MAX_US);
@@ -176,7 +178,7 @@ static void spm_init(struct sock *sk)
 	struct spm *ca = inet_csk_ca(sk);
 
 	memset(ca, 0, sizeof(*ca));
-	ca->base_rtt_us = CC_RTT_MAX_US;
+	cc_rtt_begin(&ca->rtt, tp);
 	ca->ended = 1;
 	if (cc_is_new(tp)) {
 		if (!cc_syn_lost(tp))
@@ -194,6 +196,7 @@ static void spm_init(struct sock *sk)
 static void spm_release(struct sock *sk)
 {
 	cc_invert_stop(sk);
+	cc_send_gathered(sk);
 }
 
 /* gamma0: the first gap that qualifies, or the last that has samples at all */
@@ -254,7 +257,7 @@ static void spm_estimate(struct sock *sk)
 		return;
 	gamma = spm_gamma(ca);
 	if (gamma)
-		tp->snd_ssthresh = max_t(u64, div_u64((u64)ca->base_rtt_us
+		tp->snd_ssthresh = max_t(u64, div_u64((u64)ca->rtt.base_us
 						      << SPM_SHIFT,
 						      gamma) / ca->y0_us, 2);
 	trace_cc_hook(sk, CC_ESTIMATE, tp->snd_ssthresh, gamma);
@@ -327,10 +330,10 @@ static void spm_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	struct spm *ca = inet_csk_ca(sk);
 
 	ca->grown = 0;
-	if (sample->rtt_us > 0)
-		ca->base_rtt_us = min_t(u32, ca->base_rtt_us, sample->rtt_us);
-	if (spm_pairs(sk))
+	if (spm_pairs(sk)) {
+		cc_rtt_sample(&ca->rtt, tcp_sk(sk), sample);
 		spm_pairs_acked(sk, sample->pkts_acked);
+	}
 	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
 }
 

@@ -36,6 +36,7 @@
  */
 #include "cc_invert.h"
 #include "cc_output.h"
+#include "cc_single.h"
 
 #define TRACE_SYSTEM tcp_ssipp
 #define CREATE_TRACE_POINTS
@@ -104,6 +105,7 @@ static void ssipp_init(struct sock *sk)
 static void ssipp_release(struct sock *sk)
 {
 	cc_invert_stop(sk);
+	cc_send_gathered(sk);
 }
 
 /* Algorithm 2: an expected duplicate ACK raises cwnd, another one ends it all. */

@@ -54,6 +54,9 @@ class Astart(Reno):
         self.rtt_min = math.inf
         self.lost = False
 
+    def forget_rtts(self) -> None:
+        self.rtt_min = math.inf
+
     def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
         if rtt_s is not None:
             self.rtt = rtt_s

@@ -52,6 +52,9 @@ class Specification:
     grows_on_duplicates = False
     """Whether on_acknowledged() may change the window."""
 
+    fills_window = False
+    """Whether a window counts as used only if all of it was; else half of it is enough before the first loss."""
+
     def on_pair(self, seq: int, gap_s: float) -> None:
         """Packets n (which begins at seq) and n + 1 leave inverted with a gap between them."""
 
@@ -61,13 +64,22 @@ class Specification:
     def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
         """An RTT sample (None: the ACK gave none), also during recovery; comes before on_ack() of the same ACK."""
 
+    def forget_rtts(self) -> None:
+        """Packets have become larger: RTTs of smaller ones are no measure any more; comes before on_sample()."""
+
+    def on_duplicates(self, duplicates: int) -> None:
+        """How many of the delivered packets the receiver had already; comes with on_delivered()."""
+
+    def on_restart(self, delivered: int, in_flight: int) -> None:
+        """The kernel shrinks the window after an idle time (RFC 2861)."""
+
     def on_delivered(self, delivered: int) -> None:
         """How many packets the receiver has by now; comes before every other call."""
 
     def on_ack(self, ack: Ack) -> None:
         """An ACK outside of recovery: the window may grow."""
 
-    def on_control(self, acked: int, now_s: float, *, loss: bool, limited: bool) -> None:
+    def on_control(self, acked: int, now_s: float, *, loss: bool, limited: bool, idle: bool) -> None:
         """For algorithms that own the window also during recovery: any ACK, instead of on_ack()."""
 
     def on_first_timeout(self) -> None:
@@ -109,7 +121,7 @@ class Specification:
     def on_fast_retransmit(self, una: int, nxt: int) -> None:
         """Fast recovery begins with what was sent up to nxt and is ACKed up to una; on_loss() came before."""
 
-    def on_smaller_packets(self) -> None:
+    def on_smaller_packets(self, delivered: int, in_flight: int) -> None:
         """The path's MTU has become smaller and packets are sent again: no sign of congestion (RFC 1191)."""
         w = math.floor(self.cwnd + 1e-9)
         self.ssthresh = max(self.ssthresh, (w >> 1) + (w >> 2))

@@ -28,6 +28,14 @@ class Ctcp(Reno):
         self.rtts: list[float] = []
         self.round = Round()
 
+    def forget_rtts(self) -> None:
+        self.base_rtt = math.inf
+        self.rtts.clear()
+
+    def on_smaller_packets(self, delivered: int, in_flight: int) -> None:
+        super().on_smaller_packets(delivered, in_flight)
+        self._next_round(delivered, in_flight)
+
     def on_start(self, delivered: int, in_flight: int) -> None:
         self._next_round(delivered, in_flight)
 

@@ -33,7 +33,7 @@ class Ftat(Specification):
         self.begun_s = self.period_s = 0.0
         self.before = 0
         self.app_limited = False
-        self.delivered = 0
+        self.delivered = self.duplicates = 0
 
     @property
     def window(self) -> int:
@@ -42,16 +42,20 @@ class Ftat(Specification):
     def on_delivered(self, delivered: int) -> None:
         self.delivered = delivered
 
+    def on_duplicates(self, duplicates: int) -> None:
+        self.delivered -= duplicates
+
     def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
         if rtt_s is not None:
             self.srtt = rtt_s if self.srtt is None else self.srtt + (rtt_s - self.srtt) / 8
 
-    def on_control(self, acked: int, now_s: float, *, loss: bool, limited: bool) -> None:
-        """Any ACK: packets it delivered, whether a loss was found, whether the window was in use."""
-        self.app_limited |= not limited
+    def on_control(self, acked: int, now_s: float, *, loss: bool, limited: bool, idle: bool) -> None:
+        """Any ACK: packets it delivered, was a loss found, was the window in use, does the application send nothing?"""
+        self.app_limited |= not limited and idle
         ended = self.phase is Phase.MEASURE and now_s - self.begun_s >= self.period_s - 1e-9
         if ended:
-            self._end()
+            late = now_s - self.begun_s > self.period_s + 1e-9
+            self._end(acked if late else 0)
         if self.phase is Phase.START:
             if acked and self.srtt is not None:
                 self._begin(now_s, self.delivered - acked)
@@ -69,10 +73,10 @@ class Ftat(Specification):
         self.period_s = math.floor(self.srtt * 1e6 + 1e-6) / 1e6  # the clock's resolution
         self.app_limited = False
 
-    def _end(self) -> None:
+    def _end(self, late: int) -> None:
         self.phase = Phase.INCREASE
         if not self.app_limited:
-            self.cwnd = float(max(1, self.delivered - self.before))
+            self.cwnd = float(max(1, self.delivered - self.before - late))
 
     def _increase(self, acked: int) -> None:
         for _ in range(acked):

@@ -56,6 +56,12 @@ class Medley(Specification):
     def D(self) -> float:
         return math.fsum(self.rtts) / len(self.rtts)
 
+    fills_window = True
+
+    def forget_rtts(self) -> None:
+        self.d = math.inf
+        self.rtts.clear()
+
     def on_start(self, delivered: int, in_flight: int) -> None:
         self._next_round(delivered, in_flight)
 
@@ -67,9 +73,8 @@ class Medley(Specification):
     def on_ack(self, ack: Ack) -> None:
         if not self.round.over(ack.delivered):
             return
-        if ack.limited:
-            if self.rtts:
-                self._judge()
+        if ack.limited and self.rtts:
+            self._judge()
             if self.judged:
                 self.I = increment(self.I, self.Delta, self.Gamma, self.Delta_last, self.R)
             self.judged = True
@@ -106,6 +111,13 @@ class Medley(Specification):
 
     def on_timeout(self, delivered: int, in_flight: int) -> None:
         self.cwnd = self.timeout_cwnd
+        self.on_restart(delivered, in_flight)
+
+    def on_smaller_packets(self, delivered: int, in_flight: int) -> None:
+        super().on_smaller_packets(delivered, in_flight)
+        self._next_round(delivered, in_flight)
+
+    def on_restart(self, delivered: int, in_flight: int) -> None:
         self.I = 0.0
         self.Delta = 0.0
         self.judged = False

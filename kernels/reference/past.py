@@ -61,6 +61,9 @@ class Past(Reno):
         self.search.gap = float(math.floor(self.search.gap))
         self.cwnd = float(2 << self.search.round)
 
+    def forget_rtts(self) -> None:
+        self.rtt_min = math.inf
+
     def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
         if rtt_s is not None:
             self.rtt_min = min(self.rtt_min, rtt_s)

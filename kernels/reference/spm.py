@@ -62,6 +62,9 @@ class Spm(Reno):
             self.turn = (self.turn + 1) % len(INPUT_GAPS)
         self.pairs.sent(seq, gap_s)
 
+    def forget_rtts(self) -> None:
+        self.rtt_min = math.inf
+
     def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
         if rtt_s is not None:
             self.rtt_min = min(self.rtt_min, rtt_s)

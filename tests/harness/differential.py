@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable
 
 from kernels.reference.base import Ack, Specification
 from tests.harness.harness import STATES, Hook
+from tests.harness.samples import Samples
 
 INFINITE_SSTHRESH = 0x7FFFFFFF
+CWND_RESTART = 1
+"""enum tcp_ca_event"""
 REDUCING = (STATES.index("cwr"), STATES.index("recovery"))
 
 
@@ -33,6 +36,7 @@ class Comparison:
     timeouts: int = 0
     undos: int = 0
     retransmissions_lost: int = 0
+    smaller_packets: int = 0
     pairs: int = 0
     estimates: int = 0
     mismatches: list[Mismatch] = dataclasses.field(default_factory=list)
@@ -50,8 +54,9 @@ def compare(
     make: Callable[[Hook], Specification],
     tolerance_packets: float = 0.0,
     tolerance_share: float = 0.0,
+    believe: Callable[[Hook], Samples] = Samples,
 ) -> Comparison:
-    """Feed one flow's hooks to make(first hook) and compare after each.
+    """Feed one flow's hooks to make(first hook) and compare after each; believe decides which RTTs the specification gets.
 
     The specification's window is rounded down, as TCP sends whole packets.  During fast recovery the kernel's
     proportional rate reduction owns the window, so it is compared again once recovery is over.  An application-limited
@@ -61,16 +66,18 @@ def compare(
     """
     result = Comparison()
     spec: Specification | None = None
+    samples: Samples
     start_us = 0
     last_rtt: float | None = None
     last_cwnd = 0
-    undone = recovered = owns_window = estimated = False
+    undone = recovered = owns_window = estimated = reduced = False
     for h in hooks:
         now_s = h.now_us / 1e6
         if h.hook == "I":
             spec, start_us = make(h), h.now_us
+            samples = believe(h)
             spec.on_start(h.delivered, h.in_flight)
-            last_cwnd, undone = h.cwnd, False
+            last_cwnd, undone, reduced = h.cwnd, False, False
             continue
         if spec is None:
             continue
@@ -85,8 +92,11 @@ def compare(
 
         spec.clock_ns = h.now_ns
         spec.on_delivered(h.delivered)
+        spec.on_duplicates(min(h.duplicates, h.retrans))
         if h.hook == "P":
-            last_rtt = h.rtt_us / 1e6 if h.rtt_us > 0 else None
+            last_rtt = samples.rtt_s(h)
+            if samples.larger:
+                spec.forget_rtts()
             if spec.grows_on_duplicates and h.state in (0, 1) and h.cwnd < last_cwnd:
                 spec.cwnd = float(h.cwnd)  # nothing but the kernel shrinks it here
             spec.on_acknowledged(h.una, h.count, now_s, limited=h.limited)
@@ -99,7 +109,8 @@ def compare(
                 spec.cwnd, last_cwnd = float(h.cwnd), h.cwnd
             spec.on_sample(last_rtt, h.count, now_s, recovering=h.state >= 2)
         elif h.hook == "A":
-            spec.on_ack(Ack(h.count, now_s, last_rtt, h.delivered, h.in_flight, bool(h.rtt_us), h.unsent))
+            limited = h.filled if spec.fills_window else bool(h.rtt_us)
+            spec.on_ack(Ack(h.count, now_s, last_rtt, h.delivered, h.in_flight, limited, h.unsent))
             check("cwnd", h.cwnd, spec.cwnd)
             result.windows += 1
         elif h.hook == "D":
@@ -110,11 +121,11 @@ def compare(
             continue
         elif h.hook == "C":
             owns_window = True
-            spec.on_control(h.count, now_s, loss=bool(h.rtt_us & 1), limited=not h.rtt_us & 2)
+            spec.on_control(h.count, now_s, loss=bool(h.rtt_us & 1), limited=not h.rtt_us & 2, idle=h.nothing_to_send)
             check("cwnd", h.cwnd, spec.cwnd)
             result.windows += 1
         elif h.hook == "L":
-            undone = False
+            undone, reduced = False, True
             if h.state in REDUCING and not owns_window:
                 spec.cwnd = float(h.cwnd)
             spec.on_loss(now_s)
@@ -128,8 +139,14 @@ def compare(
         elif h.hook == "U":
             spec.cwnd, undone = float(h.count), True
             result.undos += 1
+        elif h.hook == "E" and h.count == CWND_RESTART:
+            spec.on_restart(h.delivered, h.in_flight)
         elif h.hook == "S":
-            if h.count == STATES.index("loss"):
+            if h.count == STATES.index("loss") and not reduced:
+                spec.on_smaller_packets(h.delivered, h.in_flight)
+                check("cwnd", h.cwnd, spec.cwnd)
+                result.smaller_packets += 1
+            elif h.count == STATES.index("loss"):
                 if h.state != STATES.index("loss"):
                     spec.on_first_timeout()
                 spec.on_timeout(h.delivered, h.in_flight)
@@ -138,6 +155,7 @@ def compare(
             elif h.count == STATES.index("open") and h.state in (2, 3):
                 spec.on_recovered(h.delivered, h.in_flight)
                 recovered = not undone  # the kernel may set the window only after this hook
+            reduced = reduced and h.count >= STATES.index("cwr")
         if estimated:
             check("ssthresh", h.ssthresh, spec.ssthresh)
             result.estimates += 1

@@ -4,8 +4,8 @@
 
 Runs inside the UML guest with the distribution's Python 3.11 or later and the standard library.  The kernel's
 command line names the folder to mount read-write (``wb_out=``), which holds ``scenarios.json`` and receives per
-scenario ``<number>.json`` and ``<number>.trace`` (pages of the kernel's trace ring as they are), and, when something
-goes wrong, ``error.txt``.
+scenario ``<number>.json``, ``<number>.trace`` (pages of the kernel's trace ring as they are) and, where it is asked for,
+``<number>.pcap``, and, when something goes wrong, ``error.txt``.
 
 Path, one namespace each, so that neither delay nor loss sits on the sender:
 
@@ -177,6 +177,12 @@ def change(at_s: float, command: str, start: float) -> None:
             raise RuntimeError(f"this should have failed: {command}")
 
 
+def start_capture(path: pathlib.Path) -> subprocess.Popen[bytes]:
+    """Headers of all that passes the sender's interface, with its times in nanoseconds."""
+    command = f"ip netns exec snd tcpdump -i snd-rtr -s 128 -B 65536 --time-stamp-precision=nano -Z root -w {path} tcp"
+    return subprocess.Popen(command.split(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def drain_trace(path: pathlib.Path) -> None:
     pipe = os.open(TRACEFS / "per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -217,6 +223,7 @@ def run(s: dict[str, Any], number: int) -> dict[str, Any]:
         children.append(pid)
 
     before = {name: counters(name) for name in ("snd", "rcv")}
+    capture = start_capture(OUT / f"{number}.pcap") if s["capture"] else None
     start = math.ceil((time.monotonic() + 1) / GRID_S) * float(GRID_S)
     fork(lambda: receiver(len(s["flows"]), ipv6=s["ipv6"], renege_s=s["renege_s"], start=start))
     for flow in s["flows"]:
@@ -227,6 +234,9 @@ def run(s: dict[str, Any], number: int) -> dict[str, Any]:
         fork(change, at_s, command, start)
     time.sleep(max(0.0, start + s["seconds"] - time.monotonic()))
     (TRACEFS / "tracing_on").write_text("0")
+    if capture:
+        capture.terminate()
+        capture.wait()
     queue = json.loads(sh("tc -s -j -n rtr qdisc show dev rtr-wir"))
     sender_queue = json.loads(sh("tc -s -j -n snd qdisc show dev snd-rtr"))
     with inside("snd"):

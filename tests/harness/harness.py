@@ -56,10 +56,16 @@ class Hook:
     rtt_us: int
     in_flight: int
     delivered: int
+    packets_out: int
+    retrans: int
+    duplicates: int
+    mss: int
     state: int
     now_ns: int
     limited: bool
     unsent: bool
+    filled: bool
+    nothing_to_send: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +109,7 @@ class Scenario:
     sender_qdisc: str = ""  # or a qdisc of another kind, in tc's words
     trace_kb: int = 200_000
     trace: bool = True
+    capture: bool = False  # what passes the interface of `snd`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +121,8 @@ class Result:
     sockets: str
     counters: dict[str, dict[str, int]]
     """What the kernel's TCP counters (/proc/net/snmp, netstat) of `snd` and `rcv` rose by."""
+    capture: bytes = b""
+    """A pcap file of Ethernet frames, where the scenario wants one."""
 
     def flow(self, port: int = 40000) -> Iterator[Hook]:
         return (h for h in self.hooks if h.port == port)
@@ -242,18 +251,22 @@ def _read(out: pathlib.Path, number: int) -> Result:
     if (out / f"{number}.trace").exists():
         events = trace.events((out / f"{number}.trace").read_bytes(), (out / f"{number}.format").read_text(), FIELDS)
         hooks = tuple(map(_hook, events))
+    capture = out / f"{number}.pcap"
     return Result(
-        hooks, result["start_us"], result["queue"], result["sender_queue"], result["sockets"], result["counters"]
-    )
+        hooks, result["start_us"], result["queue"], result["sender_queue"], result["sockets"], result["counters"],
+        capture.read_bytes() if capture.exists() else b"",
+    )  # fmt: skip
 
 
-FIELDS = (*(field.name for field in dataclasses.fields(Hook)[:-2]), "limited")
+FIELDS = (*(field.name for field in dataclasses.fields(Hook)[:-4]), "limited")
 
 
 def _hook(fields: tuple[int, ...]) -> Hook:
-    """From FIELDS; the event's `limited` holds two flags."""
-    port, hook, now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered, state, now_ns, flags = fields
+    """From FIELDS; the event's `limited` holds four flags."""
+    port, hook, now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered = fields[:11]
+    packets_out, retrans, duplicates, mss, state, now_ns, flags = fields[11:]
     return Hook(
-        port, chr(hook), now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered, state, now_ns,
-        limited=bool(flags & 1), unsent=bool(flags & 2),
+        port, chr(hook), now_us, una, nxt, cwnd, ssthresh, count, rtt_us, in_flight, delivered,
+        packets_out, retrans, duplicates, mss, state, now_ns,
+        limited=bool(flags & 1), unsent=bool(flags & 2), filled=bool(flags & 4), nothing_to_send=bool(flags & 8),
     )  # fmt: skip

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 
 from kernels.reference.base import Ack, Specification
 from tests.harness.harness import STATES, Hook
+from tests.harness.samples import Samples
 
 INFINITE_SSTHRESH = 0x7FFFFFFF
 OPEN, DISORDER, CWR, RECOVERY, LOSS = range(len(STATES))
@@ -67,8 +68,11 @@ def compare(
     make: Callable[[Hook], Specification],
     tolerance_packets: float = 0.0,
     tolerance_share: float = 0.0,
+    believe: Callable[[Hook], Samples] = Samples,
 ) -> Comparison:
     """Feed one flow's hooks to make(first hook) and compare window and threshold after each.
+
+    The RTTs that it gets are those that believe lets through.
 
     The specification's window is rounded down, as TCP sends whole packets.  During fast recovery the kernel's
     proportional rate reduction owns the window; it only must not exceed the one before, and is compared again once
@@ -80,7 +84,7 @@ def compare(
     result = Comparison()
     for hook in hooks:
         if hook.hook == "I":
-            driver = _Driver(hook, make(hook), result, tolerance_packets, tolerance_share)
+            driver = _Driver(hook, make(hook), believe(hook), result, tolerance_packets, tolerance_share)
         elif driver is not None:
             driver.feed(hook)
     return result
@@ -88,9 +92,16 @@ def compare(
 
 class _Driver:
     def __init__(
-        self, first: Hook, spec: Specification, result: Comparison, tolerance_packets: float, tolerance_share: float
+        self,
+        first: Hook,
+        spec: Specification,
+        samples: Samples,
+        result: Comparison,
+        tolerance_packets: float,
+        tolerance_share: float,
     ) -> None:
         self.spec = spec
+        self.samples = samples
         self.result = result
         self.tolerance = tolerance_packets, tolerance_share
         self.begun_us = first.now_us
@@ -108,6 +119,7 @@ class _Driver:
 
     def feed(self, h: Hook) -> None:
         self.spec.on_delivered(h.delivered)
+        self.spec.on_duplicates(min(h.duplicates, h.retrans))
         self.result.largest = max(self.result.largest, h.cwnd)
         handler = _HANDLERS.get(h.hook)
         if handler is not None:
@@ -151,7 +163,9 @@ class _Driver:
         # duplicate ACKs without SACK are counted only after this hook
         self.countable = self.last_acked > 0 and self.last.state == OPEN and h.state == OPEN
         self.last_acked, self.delivered_before = h.count, self.last.delivered
-        self.rtt_s = h.rtt_us / 1e6 if h.rtt_us > 0 else None
+        self.rtt_s = self.samples.rtt_s(h)
+        if self.samples.larger:
+            spec.forget_rtts()
         if outside and not self.recovered and (not spec.grows_on_duplicates or h.cwnd < self.last.cwnd):
             self.explain(h)
         elif (
@@ -185,7 +199,9 @@ class _Driver:
 
     def on_control(self, h: Hook) -> None:
         self.owns_window = True
-        self.spec.on_control(h.count, h.now_us / 1e6, loss=bool(h.rtt_us & 1), limited=not h.rtt_us & 2)
+        self.spec.on_control(
+            h.count, h.now_us / 1e6, loss=bool(h.rtt_us & 1), limited=not h.rtt_us & 2, idle=h.nothing_to_send
+        )
         self.check(h, "cwnd", h.cwnd, self.spec.cwnd)
         self.result.windows += 1
 
@@ -231,7 +247,7 @@ class _Driver:
             self.spec.cwnd += h.in_flight
             self.result.timeouts += 1
         elif h.count == LOSS:
-            self.spec.on_smaller_packets()
+            self.spec.on_smaller_packets(h.delivered, h.in_flight)
             self.result.smaller_packets += 1
         elif h.count == RECOVERY:
             self.spec.on_fast_retransmit(h.una, h.nxt)

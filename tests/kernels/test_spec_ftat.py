@@ -22,7 +22,7 @@ def feed(spec: ftat.Ftat, acks: int, start_s: float, gap_s: float, *, loss: bool
         now += gap_s
         spec.on_delivered(spec.delivered + 1)
         spec.on_sample(0.1, 1, now)
-        spec.on_control(1, now, loss=loss, limited=True)
+        spec.on_control(1, now, loss=loss, limited=True, idle=False)
     return now
 
 
@@ -41,7 +41,7 @@ def test_a_loss_measures_for_one_round_trip_and_cuts_nothing_before(per_round: i
     spec.phase = ftat.Phase.INCREASE
     spec.srtt = 0.1
     spec.cwnd = 200.0
-    spec.on_control(1, 0.0, loss=True, limited=True)
+    spec.on_control(1, 0.0, loss=True, limited=True, idle=False)
     feed(spec, per_round - 1, 0.0, 0.1 / per_round)
     assert spec.cwnd == 200
     feed(spec, 1, 0.1, 0.0)

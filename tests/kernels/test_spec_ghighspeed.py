@@ -115,18 +115,13 @@ SCENARIOS = {
 }
 
 
-def without_mtu(cca: str) -> dict[str, Scenario]:
-    """A smaller MTU is still taken for a timeout (set_state(Loss) comes there too)."""
-    return {name: scenario for name, scenario in rough(cca, "ghighspeed").items() if name != "smaller MTU"}
-
-
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """One packet, or 0.5 %: a(w) comes from a table within 0.4 % and adds up between losses."""
-    follows(kernel, SCENARIOS | without_mtu("ghighspeed"), reference, 1, 0.005)
+    follows(kernel, SCENARIOS | rough("ghighspeed"), reference, 1, 0.005)
 
 
 def test_highspeed_of_the_thesis_follows_the_specification(kernel: GuestKernel) -> None:
-    follows(kernel, standard("hstcp", "ghighspeed") | without_mtu("hstcp"), reference, 1, 0.005)
+    follows(kernel, standard("hstcp", "ghighspeed") | rough("hstcp", "ghighspeed"), reference, 1, 0.005)
 
 
 def test_what_a_loss_in_reno_mode_costs_is_a_parameter(kernel: GuestKernel) -> None:
