@@ -120,7 +120,7 @@ def test_ctrl_c_ends_at_once_and_keeps_what_is_complete(kernel: GuestKernel, tmp
 
 
 def test_what_a_killed_janitor_left_is_removed_by_the_next_run(kernel: GuestKernel, tmp_path: Path) -> None:
-    left = tmp_path / "results/.aside/0123"
+    left = tmp_path / "results/.aside" / ("0123456789abcdef" * 2)  # as the program names them; others are left alone
     (left / "raw").mkdir(parents=True)
     (left.with_suffix(".lock")).touch()
     lab.execute(tmp_path, lab.SMALL)
