@@ -9,8 +9,8 @@
  * half a packet where the last loss was one of congestion.  There is no
  * separate slow start: without a queue W_i = i^2 - i + 2 (eq 4.3).
  *
- * Cheng-Yuan Ho, "Medley TCP: an end-to-end congestion control algorithm for
- * heterogeneous networks", dissertation, National Chiao Tung University, 2008
+ * Cheng-Yuan Ho, "Design and Performance Evaluation of an End-to-end Congestion
+ * Control Algorithm", dissertation, National Chiao Tung University, 2008
  * ("Ho").  d is the least RTT seen, D the mean RTT of a round, W the window:
  *
  *   backlog   Delta = W (D - d) / D				(eq 2.1)
