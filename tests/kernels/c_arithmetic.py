@@ -26,7 +26,7 @@ static inline u64 div_u64(u64 a, u32 b) { return a / b; }
 static inline u64 div64_u64(u64 a, u64 b) { return a / b; }
 static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c) { return (unsigned __int128)a * b / c; }
 """
-HEADERS = ("linux/math64.h", "linux/minmax.h", "linux/types.h", "cc_common.h")
+HEADERS = ("linux/math64.h", "linux/minmax.h", "linux/types.h", "cc_common.h", "cc_rtt.h")
 """What the headers include and TYPES stands for."""
 
 
