@@ -11,6 +11,7 @@
 #include <linux/slab.h>
 #include <net/mptcp.h>
 #include "cc_output.h"
+#include "cc_single.h"
 
 #define CC_OUTPUT_FAMILIES	4	/* IPv4, IPv6, IPv4-mapped, one more */
 #define CC_OUTPUT_BUSY_NS	(100 * NSEC_PER_USEC)
@@ -210,6 +211,12 @@ static int cc_output_xmit(struct sock *sk, struct sk_buff *skb,
 		out->place(sk, skb);
 	}
 	out->current_skb = NULL;
+	/*
+	 * The limit of one segment was for this transmission.  Left in place it
+	 * would make the writer hand over packet by packet, and none would ever
+	 * see the one after it.
+	 */
+	cc_send_gathered(sk);
 	if (out->current_err)
 		return out->current_err;
 	return out->refused ? NET_XMIT_CN : NET_XMIT_SUCCESS;

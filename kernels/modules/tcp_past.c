@@ -104,7 +104,6 @@ static void past_init(struct sock *sk)
 	memset(ca, 0, sizeof(*ca));
 	cc_rtt_begin(&ca->rtt, tp);
 	if (cc_is_new(tp) && !cc_syn_lost(tp)) {
-		cc_send_singly(sk);
 		ca->measuring = !!cc_output_start(sk, sizeof(struct cc_output),
 						  past_place);
 		if (ca->measuring)

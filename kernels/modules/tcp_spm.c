@@ -186,7 +186,6 @@ static void spm_init(struct sock *sk)
 							READ_ONCE(init_cwnd)), 1);
 		tp->snd_ssthresh = cc_route_metric(sk, RTAX_SSTHRESH,
 						   READ_ONCE(init_ssthresh));
-		cc_send_singly(sk);
 		ca->ended = !cc_output_start(sk, sizeof(struct cc_invert),
 					     spm_place);
 	}

@@ -96,7 +96,6 @@ static void ssipp_init(struct sock *sk)
 	if (cc_is_new(tp)) {
 		if (ssthresh > 1)
 			tp->snd_ssthresh = ssthresh;
-		cc_send_singly(sk);
 		cc_output_start(sk, sizeof(struct cc_invert), ssipp_place);
 	}
 	trace_cc_hook(sk, CC_INIT, !!cc_output(sk), -1);

@@ -77,5 +77,5 @@ def test_beside_stray_packets_the_estimate_is_half_of_what_fits_as_published(ker
     (result,) = run_all(kernel, [Scenario((*starts, *stray), ("past",), seconds=16, rate_mbit=20, buffer_packets=500)])
     found = [h.count / 247 for flow in starts for h in result.flow(flow.port) if h.hook == "M"]
     print(sorted(found))
-    assert len(found) >= 8  # a start that loses a packet of its trains estimates nothing
+    assert len(found) >= 10
     assert statistics.mean(found) == pytest.approx(1321.1 / 2644, abs=2 * 592.8 / 2644 / len(found) ** 0.5)
