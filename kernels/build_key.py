@@ -73,12 +73,16 @@ class Inputs:
 
 @dataclass(frozen=True)
 class BuildKey:
-    """Where a build is, or will be. Without a source in the cache nothing can be said."""
+    """Where a build is, or will be. Without a source in the cache nothing can be said.
+
+    kernel_exists: only the modules have to be built
+    """
 
     key: str | None
     kernel_key: str | None
     path: str | None
     exists: bool
+    kernel_exists: bool = False
 
 
 def inputs_of(
@@ -120,7 +124,11 @@ def find_build(
         return BuildKey(None, None, None, exists=False)
     path = build_folder(cache, inputs)
     return BuildKey(
-        inputs.key, inputs.kernel_key, str(path), exists=(path / "build.json").is_file() and (path / "build").is_dir()
+        inputs.key,
+        inputs.kernel_key,
+        str(path),
+        exists=(path / "build.json").is_file() and (path / "build").is_dir(),
+        kernel_exists=(base_folder(cache, inputs) / "linux").is_file(),
     )
 
 

@@ -191,9 +191,10 @@ def _postgres(root: Path) -> tuple[int, int]:
 
 def main() -> int:
     if sys.argv[1:] == ["--where"]:
-        print(
-            json.dumps({"path": str(where()), "exists": (where() / ".complete").is_file(), "root": os.geteuid() == 0})
-        )
+        exists = (where() / ".complete").is_file()
+        if exists:
+            used(where())
+        print(json.dumps({"path": str(where()), "exists": exists, "root": os.geteuid() == 0}))
         return 0
     try:
         print(tree())

@@ -7,12 +7,16 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from base.paths import ROOT
 from collectors import native
+from kernels.build_key import find_build
 from playbooks.callback_plugins import warpbed as callback
 from tests import recap
 from tests.plays import BIN
@@ -177,6 +181,52 @@ def test_build_kernels_wants_room_before_it_starts(tmp_path: Path) -> None:
     done = play("build_kernels.yml", "--extra-vars", "kernel_build_free_gib=1000000", WARPBED_CACHE=str(tmp_path))
     assert done.returncode == 2
     assert "a kernel build needs 1000000" in done.stderr
+
+
+def tasks_of(file: Path) -> Iterator[dict[str, Any]]:
+    """The tasks of a file, with those inside blocks."""
+    waiting: list[dict[str, Any]] = list(yaml.safe_load(file.read_text()) or [])
+    while waiting:
+        task = waiting.pop(0)
+        yield task
+        waiting += [*task.get("block", []), *task.get("rescue", []), *task.get("always", [])]
+
+
+def test_what_is_announced_before_it_starts_is_done() -> None:
+    """The callback announces a task tagged slow before its condition is evaluated, so the condition lies with the include."""
+    announced = []
+    for file in sorted((ROOT / "playbooks/roles").glob("*/tasks/*.yml")):
+        for task in tasks_of(file):
+            if "slow" not in task.get("tags", []):
+                continue
+            announced.append(task["name"])
+            assert "block" not in task, f"{file}: tags of a block are those of all its tasks"
+            # in check mode nothing is announced
+            assert task.get("when", "not ansible_check_mode") == "not ansible_check_mode", f"{file}: {task['name']}"
+            includes = [
+                other
+                for sibling in file.parent.glob("*.yml")
+                for other in tasks_of(sibling)
+                if other.get("ansible.builtin.include_tasks") == file.name
+            ]
+            assert includes and all("when" in include for include in includes), f"{file}: included without a condition"
+    assert len(announced) > 10
+
+
+def test_a_kernel_that_is_there_is_not_announced_as_built(tmp_path: Path) -> None:
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources/linux-source-7.2_7.2.1-1_all.deb").touch()
+
+    def announced() -> str:
+        done = play("build_kernels.yml", "--extra-vars", "kernel_build_free_gib=0", WARPBED_CACHE=str(tmp_path))
+        assert done.returncode == 2, "the source is an empty file"
+        return "".join(line for line in done.stdout.splitlines() if line.startswith("Build "))
+
+    assert announced() == "Build Linux 7.2 for um (minutes) …"
+    key = find_build("7.2", cache=tmp_path)
+    (tmp_path / f"kernels/base/{key.kernel_key}").mkdir(parents=True)
+    (tmp_path / f"kernels/base/{key.kernel_key}/linux").touch()
+    assert announced() == "Build the modules for Linux 7.2 for um (less than a minute) …"
 
 
 def test_a_failure_shows_the_program_s_own_message() -> None:

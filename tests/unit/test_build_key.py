@@ -75,6 +75,14 @@ def test_a_changed_module_changes_the_build_but_not_the_kernel(checkout: Path, c
     assert after.kernel_key == before.kernel_key
 
 
+def test_a_kernel_without_the_modules_is_told_apart_from_none(checkout: Path, cache: Path) -> None:
+    before = key(checkout, cache)
+    assert not before.kernel_exists
+    (cache / f"kernels/base/{before.kernel_key}").mkdir(parents=True)
+    (cache / f"kernels/base/{before.kernel_key}/linux").touch()
+    assert key(checkout, cache).kernel_exists and not key(checkout, cache).exists
+
+
 @pytest.mark.parametrize("name", ["tcp_x.o", "tcp_x.ko", "tcp_x.mod.c", "README.md"])
 def test_what_a_module_is_not_made_of_changes_nothing(checkout: Path, cache: Path, name: str) -> None:
     before = key(checkout, cache)
@@ -142,4 +150,5 @@ def test_the_program_prints_the_key_of_this_checkout(tmp_path: Path) -> None:
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert json.loads(done.stdout) == {"key": None, "kernel_key": None, "path": None, "exists": False}
+    nothing = {"key": None, "kernel_key": None, "path": None, "exists": False, "kernel_exists": False}
+    assert json.loads(done.stdout) == nothing
