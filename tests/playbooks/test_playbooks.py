@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from ruamel.yaml import YAML
 
 from base.paths import ROOT
 from collectors import native
@@ -185,7 +185,7 @@ def test_build_kernels_wants_room_before_it_starts(tmp_path: Path) -> None:
 
 def tasks_of(file: Path) -> Iterator[dict[str, Any]]:
     """The tasks of a file, with those inside blocks."""
-    waiting: list[dict[str, Any]] = list(yaml.safe_load(file.read_text()) or [])
+    waiting: list[dict[str, Any]] = list(YAML(typ="safe").load(file) or [])
     while waiting:
         task = waiting.pop(0)
         yield task
