@@ -17,8 +17,10 @@ from hosts.virtual.launch import GuestKernel
 from hosts.vm.builds import Builds
 from hosts.vm.builds import find as find_builds
 from store import debian_server
-from tests import durations, lab, needs, reaper
+from tests import durations, lab, needs, reaper, surroundings
 from tests.sshhosts import SshHosts
+
+surroundings.settle(os.environ)
 
 # each of pytest-xdist's workers keeps to a CPU of its own, so guests of several workers do not meet on one
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
