@@ -35,6 +35,8 @@ class MachineNetwork:
         self._own_qdiscs: dict[str, list[OwnQdisc]] = {}
         self._taken: list[tuple[str, str, str, str]] = []
         node = self.plans[cabling.node]
+        for interface in node.interfaces:
+            self._nic(interface)  # one that must not be taken is refused before any is
         try:
             self._hold(cabling.node)
             if cabling.wires:
@@ -140,6 +142,8 @@ class MachineNetwork:
         wanted = self._cabling.nics[interface.name]
         for entry in SYS_NET.iterdir():
             if wanted == entry.name or (":" in wanted and (entry / "address").read_text().strip() == wanted.lower()):
+                if why := self._cabling.protected.get(entry.name):
+                    raise RunError("network", interface.name, f"{entry.name} {why}; it is never touched")
                 return entry.name
         have = ", ".join(sorted(f"{e.name} ({(e / 'address').read_text().strip()})" for e in SYS_NET.iterdir()))
         raise RunError("network", interface.name, f"this machine has no interface {wanted}; it has {have}")

@@ -135,12 +135,14 @@ class Cabling:
 
     nics: interface of the plan → name or MAC address of the machine's own; numbers: interface → number of its link
     wires: numbers of the links whose delay and loss happen at this machine
+    protected: the machine's own interface → why it must not be touched
     """
 
     node: str
     nics: dict[str, str]
     numbers: dict[str, int]
     wires: tuple[int, ...] = ()
+    protected: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True)
@@ -148,7 +150,7 @@ class Cabling:
 
 def cabling_from_json(text: str) -> Cabling:
     data = json.loads(text)
-    return Cabling(data["node"], data["nics"], data["numbers"], tuple(data["wires"]))
+    return Cabling(data["node"], data["nics"], data["numbers"], tuple(data["wires"]), data["protected"])
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from tests import reaper
 from tests.waiting import wait_until
 
 TOOLS = ("ip", "sshd", "ssh", "ssh-keygen", "tcpdump")
+USER_ID = 54321
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -45,10 +46,15 @@ def run(*command: str | Path, check: bool = True) -> str:
 class SshHosts:
     """names[i] is reached at 10.213.N.2i+2:22 and has the test address 192.0.2.1i on `test0`."""
 
-    def __init__(self, folder: Path, names: list[str], hidden: Sequence[Path] = (), environment: str = "") -> None:
-        """hidden: folders of this machine that the hosts do not see; environment: sshd's SetEnv for their sessions"""
+    def __init__(
+        self, folder: Path, names: list[str], hidden: Sequence[Path] = (), environment: str = "", user: str = ""
+    ) -> None:
+        """hidden: folders of this machine that the hosts do not see; environment: sshd's SetEnv for their sessions
+
+        user: one that only the hosts have, who logs in with the key and may use sudo without a password
+        """
         self.folder, self.names, self.tag = folder, names, reaper.tag(os.getpid())
-        self._hidden, self._environment = tuple(hidden), environment
+        self._hidden, self._environment, self._user = tuple(hidden), environment, user
         self._sshd: dict[str, subprocess.Popen[bytes]] = {}
         self._net = os.getpid() % 200 + 20
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
@@ -120,11 +126,12 @@ class SshHosts:
         environment = environment or self._environment
         folder = self.folder / name
         # Not the user's: their shell's start-up files would run in each session, and die half-way with the host.
-        home = "" if "HOME=" in environment else f"HOME={folder}/home "
+        home = "" if "HOME=" in environment else f"HOME={'/dev/shm' if self._user else f'{folder}/home'} "
         shutil.copy(f"{self.key}.pub", folder / "authorized_keys")
         (folder / "home").mkdir(exist_ok=True)
         (folder / "sshd_config").write_text(
-            f"ListenAddress {self.control(name)}:22\nHostKey {folder}/host_key\nAuthorizedKeysFile {folder}/authorized_keys\n"
+            f"ListenAddress {self.control(name)}:22\nHostKey {folder}/host_key\n"
+            f"AuthorizedKeysFile {'/dev/shm' if self._user else folder}/authorized_keys\n"
             "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nStrictModes no\nPidFile none\n"
             "PermitRootLogin prohibit-password\nSubsystem sftp internal-sftp\nMaxStartups 100\n"
             f"SetEnv {home}{environment}\n"
@@ -134,6 +141,7 @@ class SshHosts:
             "mount -t tmpfs -o mode=0755 tmpfs /run/warpbed && "
             # what libfaketime keeps there ends with the host, which is killed and cannot tidy up
             "mount -t tmpfs tmpfs /dev/shm && "
+            + self._user_script(folder)
             + "".join(f"mount -t tmpfs tmpfs {shlex.quote(str(place))} && " for place in self._hidden)
             + f"exec /usr/sbin/sshd -D -e -f {folder}/sshd_config"
         )
@@ -143,6 +151,22 @@ class SshHosts:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         wait_until(lambda: self._answers(name), 20, say=(folder / "sshd.log").read_text)
+
+    def _user_script(self, folder: Path) -> str:
+        """Give the host, and nobody else, its user; the rest of the script follows."""
+        if not self._user:
+            return ""
+        etc = folder / "etc"
+        etc.mkdir(exist_ok=True)
+        (etc / "passwd").write_text(
+            Path("/etc/passwd").read_text() + f"{self._user}:*:{USER_ID}:{USER_ID}::/dev/shm:/bin/sh\n"
+        )
+        (etc / "sudoers").unlink(missing_ok=True)
+        (etc / "sudoers").write_text(f"Defaults env_reset\n{self._user} ALL=(ALL:ALL) NOPASSWD: ALL\n")
+        (etc / "sudoers").chmod(0o440)
+        binds = "".join(f"mount --bind {etc}/{name} /etc/{name} && " for name in ("passwd", "sudoers"))
+        # sshd reads the key as the user, who cannot look into the folder of a test
+        return f"{binds}install -m 0644 {folder}/authorized_keys /dev/shm/authorized_keys && "
 
     def _answers(self, name: str) -> bool:
         try:

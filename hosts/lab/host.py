@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +89,13 @@ class LabHost:
         nics = {i.name: self.machines[i.node].nics[i.peer] for node in own.values() for i in node.interfaces}
         remotes = {node: remote(machine) for node, machine in self.machines.items() if node in own}
         try:
+            cablings = {
+                node: replace(told, protected=remotes[node].protected(self.machines[node].control))
+                for node, told in cabling.cabling(plan, nics).items()
+            }
             for machine in remotes.values():
                 machine.run("rm", "-rf", OUT)
-            error, facts = nodes.execute(run, cabling.cabling(plan, nics), remotes, [])
+            error, facts = nodes.execute(run, cablings, remotes, [])
         except RemoteError as failed:
             error = failure("machines", "ssh", str(failed))
         _logs(list(own), folder)

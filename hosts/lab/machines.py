@@ -5,30 +5,39 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, ValidationError
 
 from base.errors import UsageError
-from hosts.remote import Remote
+from base.paths import ROOT
+from hosts.remote import Remote, RemoteError
 from schema.base import Model, NodeName
 
 VARIABLE = "WARPBED_LAB"
 
 
+InterfaceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:@][A-Za-z0-9_.:@-]{0,16}$")]
+
+
 class Machine(Model):
-    """A machine. `nics` names its own interface towards each neighbour of its node."""
+    """A machine. `nics` names its own interface towards each neighbour of its node.
+
+    control: interfaces that it is reached by, beside what it finds itself
+    """
 
     node: NodeName
-    nics: dict[NodeName, Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:@-]{1,17}$")]]
+    nics: dict[NodeName, InterfaceName]
     host: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]*[A-Za-z0-9_.:]$")]
     port: Annotated[int, Field(ge=1, le=65535)] = 22
     user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")] = "root"
     identity: str
     known_hosts: str
     become: bool = False
+    control: list[InterfaceName] = Field(default_factory=list)
     release: str = ""
     version: str = ""
     modules: dict[str, str] = Field(default_factory=dict)
@@ -42,6 +51,16 @@ class LabRemote(Remote):
 
     def command(self, *words: str) -> list[str]:
         return super().command(*(["sudo", "-n", *words] if self.become else words))
+
+    def protected(self, control: Sequence[str]) -> dict[str, str]:
+        """The machine's interfaces that no run may touch, with the reason: asked without sudo (control.py). Raises RemoteError."""
+        program = (ROOT / "hosts/lab/control.py").read_text()
+        answer = replace(self, become=False).run("/usr/bin/python3", "-I", "-c", program, *control)
+        try:
+            reasons: dict[str, str] = json.loads(answer)["protected"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise RemoteError(f"{self.address}: no answer about its control interface: {answer[:200]!r}") from error
+        return reasons
 
 
 class Machines(Model):

@@ -5,8 +5,8 @@
 
 Prints one JSON object. Before `tune` changes a thing, its value is written to STATE, once: a second `tune` never takes its own
 work for the machine's, and `restore` works after any failure, also after a reboot. Interfaces are known by their index and
-device, so that one which a killed run has left under another name is found. The control interface, the one that SSH comes
-in by, is never changed: a request that names it is refused.
+device, so that one which a killed run has left under another name is found. A request must say which interfaces are
+`protected` (control.py, asked before sudo); one that does not, or that names one of them, is refused.
 """
 
 from __future__ import annotations
@@ -44,17 +44,6 @@ def output(*command: str) -> str:
         return ""
 
 
-def control_interface() -> str | None:
-    """The interface whose address the SSH connection came to."""
-    words = os.environ.get("SSH_CONNECTION", "").split()
-    if len(words) != 4:
-        return None
-    for entry in json.loads(output("ip", "-j", "addr") or "[]"):
-        if any(info["local"] == words[2] for info in entry["addr_info"]):
-            return str(entry["ifname"])
-    return None
-
-
 def offload(nic: str, name: str, value: int | None = None) -> int:
     """Read, or with a value set, one of OFFLOADS."""
     get, put = OFFLOADS[name]
@@ -83,10 +72,9 @@ def facts(request: dict[str, Any]) -> dict[str, Any]:
     """Everything that decides whether the machine can be a node."""
     room = os.statvfs("/")
     nics = {nic: nic_facts(nic) if (SYS_NET / nic).exists() else None for nic in request["nics"]}
-    default = [route.get("dev") for route in json.loads(output("ip", "-j", "route", "show", "default") or "[]")]
     return {
         "uid": os.geteuid(), "release": os.uname().release, "version": os.uname().version,
-        "free_bytes": room.f_bavail * room.f_frsize, "control": control_interface(), "default_routes": default,
+        "free_bytes": room.f_bavail * room.f_frsize,
         "nics": nics, "tools": [tool for tool in request["tools"] if shutil.which(tool) is None],
         "algorithms": Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split(),
         "clock": output("chronyc", "-n", "-c", "tracking").strip().split(","),
@@ -169,9 +157,11 @@ def apply(kind: str, what: str, value: str) -> None:
 
 def tune(request: dict[str, Any], check: bool) -> dict[str, Any]:
     """Make the machine as wanted; what it was is in the state file before."""
-    control = control_interface()
-    if control in request["nics"]:
-        raise RefusedError(f"{control} is the control interface, which SSH comes in by; it is never touched")
+    protected = request.get("protected")
+    if not protected:
+        raise RefusedError("which interface SSH comes in by is not known; nothing was changed (lab_control)")
+    for nic in protected.keys() & set(request["nics"]):
+        raise RefusedError(f"{nic} {protected[nic]}; it is never touched")
     todo = list(changes(request))
     words = [f"{kind} {what}: {now} → {wanted}" for kind, what, now, wanted in todo]
     file = state_file(request)
@@ -254,6 +244,7 @@ def nic_lines(now: str, name: str, was: dict[str, Any]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
+    os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"  # a sudo without secure_path keeps the user's
     try:
         request = json.loads(sys.stdin.read())
         if arguments[0] == "facts":

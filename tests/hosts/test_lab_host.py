@@ -198,7 +198,9 @@ def test_a_machine_that_vanishes_is_named_and_the_same_call_resumes(hosts: SshHo
 
 def test_interfaces_that_a_run_has_left_under_other_names_get_theirs_back(hosts: SshHosts, tmp_path: Path) -> None:
     before = condition(hosts)
-    request = {"root": str(hosts.root("s")), "nics": ["lan0"], "sysctls": {}}
+    request = {
+        "root": str(hosts.root("s")), "nics": ["lan0"], "sysctls": {}, "protected": {"ctl0": "is the control interface"},
+    }  # fmt: skip
     tool = lab.ROOT / "hosts/lab/tool.py"
 
     def call(what: str) -> dict[str, Any]:
