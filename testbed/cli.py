@@ -7,52 +7,36 @@ Exit codes: 0 done; 1 a run failed or a check did not hold; 2 bad usage or a bad
 from __future__ import annotations
 
 import argparse
+import importlib
 import signal
 import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from base.errors import WarpbedError
 from base.version import VERSION
-from testbed.commands import (
-    build_kernels,
-    cache,
-    calibrate,
-    campaign,
-    check,
-    collect,
-    compare,
-    dashboards,
-    execute,
-    listing,
-    metrics,
-    new_algorithm,
-    report,
-    run,
-    schema,
-    status,
-    store,
-    test,
-)
 
-COMMANDS = (
-    run,
-    execute,
-    check,
-    calibrate,
-    listing,
-    collect,
-    metrics,
-    report,
-    compare,
-    status,
-    build_kernels,
-    cache,
-    campaign,
-    new_algorithm,
-    store,
-    dashboards,
-    schema,
-    test,
-)
+COMMANDS = {
+    "run": "run",
+    "execute": "execute",
+    "check": "check",
+    "calibrate": "calibrate",
+    "list": "listing",
+    "collect": "collect",
+    "metrics": "metrics",
+    "report": "report",
+    "compare": "compare",
+    "status": "status",
+    "build-kernels": "build_kernels",
+    "cache": "cache",
+    "campaign": "campaign",
+    "new-algorithm": "new_algorithm",
+    "store": "store",
+    "dashboards": "dashboards",
+    "schema": "schema",
+    "test": "test",
+}
+"""The commands and their modules in testbed/commands, which are imported when they are needed: all of them take a second."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -60,18 +44,31 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser of these commands."""
     top = _Parser(
         prog="warpbed", description="A TCP testbed in virtual time, on VMs and on real hosts.", allow_abbrev=False
     )
     top.add_argument("--version", action="version", version=f"warpbed {VERSION}")
     sub = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
 
-    for module in COMMANDS:
-        command = sub.add_parser(module.NAME, help=module.HELP, description=module.HELP, allow_abbrev=False)
+    for name in names:
+        module = _module(name)
+        command = sub.add_parser(name, help=module.HELP, description=module.HELP, allow_abbrev=False)
         command.set_defaults(function=module.main)
         module.arguments(command)
     return top
+
+
+def _named(arguments: Sequence[str]) -> Iterable[str]:
+    """The commands that a command line can be about: the one that it begins with, or all where the answer lists them."""
+    if arguments == ["--version"]:
+        return ()
+    return arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"testbed.commands.{COMMANDS[name]}")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -79,10 +76,11 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] == ["test"]:  # whatever follows belongs to pytest, options too
-        return test.run_pytest(arguments[1:])
-    options = parser().parse_args(arguments)
+        code: int = _module("test").run_pytest(arguments[1:])
+        return code
+    options = parser(_named(arguments)).parse_args(arguments)
     try:
-        code: int = options.function(options)
+        code = options.function(options)
     except WarpbedError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -14,7 +14,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from analysis.report import page
-from analysis.report.static import write_figures
 from analysis.results import FIGURES
 from base.files import replace_text
 
@@ -78,7 +77,12 @@ def write_report(
     """
     target = output or folder / "report.html"
     view = page.view(folder, names, asked)
-    drawn = write_figures(view.data, target.parent / FIGURES) if figures else []
+    drawn = []
+    if figures:
+        # imported here: Matplotlib takes longer to load than most commands take
+        from analysis.report.static import write_figures
+
+        drawn = write_figures(view.data, target.parent / FIGURES)
     html = _render(view, [str(file.relative_to(target.parent)) for file in drawn])
     target.parent.mkdir(parents=True, exist_ok=True)
     replace_text(target, html)

@@ -9,7 +9,6 @@ from pathlib import Path
 from kernels import series as kernel_series
 from testbed import ansible
 
-NAME = "build-kernels"
 HELP = "build the guest kernel and the modules"
 
 

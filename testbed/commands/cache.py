@@ -11,7 +11,6 @@ from base.paths import cache_dir
 from kernels import upkeep
 from testbed.commands.output import add_format, render
 
-NAME = "cache"
 HELP = "list the cache's entries, or prune those no longer used"
 
 DAY = 86400.0

@@ -19,7 +19,6 @@ from testbed.commands.prepared import host_of
 from testbed.experiments import Prepared, prepare
 from testbed.selection import select
 
-NAME = "calibrate"
 ALGORITHM_SYSCTL = "net.ipv4.tcp_congestion_control"
 HELP = "measure delay, rate, buffer and loss of each link as built, against the file"
 

@@ -26,7 +26,6 @@ from testbed.results import Results
 from testbed.runner import Runner
 from testbed.session import stop_on_signals, terminal
 
-NAME = "campaign"
 HELP = "repeat the same transfers for days, over the wide area or in virtual time"
 ACTIONS = ("run", "execute", "check", "status", "stop", "table")
 HOSTS = ("virtual", "wan")

@@ -15,7 +15,6 @@ from testbed.commands.prepared import host_of, kind_of
 from testbed.experiments import Prepared, prepare
 from testbed.lint import Finding
 
-NAME = "check"
 HELP = "validate an experiment file and lint its fidelity; runs nothing"
 
 

@@ -14,7 +14,6 @@ from base.errors import UsageError, WarpbedError
 from collectors.errors import CollectError, NativeError
 from testbed.commands.output import add_format, render
 
-NAME = "collect"
 HELP = "rebuild records, metrics and verdicts of result folders, or convert a capture to records"
 STDIN = Path("-")
 

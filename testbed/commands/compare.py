@@ -18,7 +18,6 @@ from testbed.commands.output import add_format, render
 from testbed.commands.prepared import results_of
 from testbed.experiments import prepare
 
-NAME = "compare"
 HELP = "compare measurements with the experiment's expectations and the paper's numbers"
 
 

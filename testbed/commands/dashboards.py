@@ -10,7 +10,6 @@ from base.errors import UsageError
 from base.paths import ROOT
 from testbed import ansible
 
-NAME = "dashboards"
 HELP = "start or stop the database and Grafana with all results"
 PORTS = range(1024, 65536)
 

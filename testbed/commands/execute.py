@@ -26,7 +26,6 @@ from testbed.results import Results
 from testbed.runner import Job, Runner, Summary
 from testbed.session import stop_on_signals, terminal
 
-NAME = "execute"
 HELP = "execute missing runs and write the report, without installing or building"
 
 

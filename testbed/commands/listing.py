@@ -15,7 +15,6 @@ from schema.load import load
 from schema.names import algorithms, project_ccas
 from testbed.commands.output import add_format, render
 
-NAME = "list"
 HELP = "list experiments, algorithms, topologies, hosts or metrics"
 
 

@@ -15,7 +15,6 @@ from testbed.commands.arguments import host, results
 from testbed.commands.output import of_runs
 from testbed.commands.prepared import results_of
 
-NAME = "metrics"
 HELP = "print the metrics of an experiment's runs"
 
 

@@ -8,7 +8,6 @@ import argparse
 from base.paths import ROOT
 from testbed.new_algorithm import new_algorithm
 
-NAME = "new-algorithm"
 HELP = "create module, specification, test and experiment of a new algorithm"
 
 

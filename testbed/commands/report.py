@@ -15,7 +15,6 @@ from testbed.commands.output import add_format, render
 from testbed.commands.prepared import as_written, results_of
 from testbed.experiments import prepare
 
-NAME = "report"
 HELP = "write an experiment's report.html, and its figures as SVG and PDF"
 
 

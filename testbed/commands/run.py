@@ -14,7 +14,6 @@ from testbed.commands.output import add_format, of_runs
 from testbed.commands.prepared import begun_ids, host_of, kind_of, prepared, selected
 from testbed.results import Results
 
-NAME = "run"
 HELP = "install and build prerequisites, execute missing runs, write the report"
 
 

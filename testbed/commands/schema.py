@@ -10,7 +10,6 @@ from base.errors import WarpbedError
 from base.paths import ROOT
 from schema.model import Experiment
 
-NAME = "schema"
 HELP = "print the JSON Schema of experiment files, for editors"
 
 

@@ -18,7 +18,6 @@ from testbed.experiments import Prepared, prepare
 from testbed.identity import changed, newest_of, run_id
 from testbed.results import Results
 
-NAME = "status"
 HELP = "which runs of an experiment are there, and which of their inputs have changed since"
 
 

@@ -11,7 +11,6 @@ from base.errors import UsageError
 from base.paths import ROOT
 from testbed.commands.output import add_format
 
-NAME = "store"
 HELP = "load results into the database, maintain and query it"
 
 

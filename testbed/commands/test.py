@@ -13,7 +13,6 @@ from base.paths import ROOT
 from kernels import series as kernel_series
 from testbed import ansible
 
-NAME = "test"
 HELP = "run the tests; --quick: those that need no kernel, root, Docker or QEMU"
 QUICK = "--quick"
 NEEDS = ("guest", "machine", "database", "docker", "browser", "network", "root", "playbook", "style", "slow")

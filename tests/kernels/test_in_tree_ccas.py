@@ -76,9 +76,12 @@ def test_an_experiment_switches_sack_in_the_handshake(kernel: GuestKernel, tmp_p
 
 @given(rate=st.floats(100, 10_000), bunch=st.integers(1, 20))
 def test_bunched_acks_mislead_westwood_and_not_westwood_plus(rate: float, bunch: int) -> None:
-    """The same rate for 20 s of round trips of 100 ms; ACKs come in bunches, 10 us apart."""
+    """The same rate for 6 s of round trips of 100 ms; ACKs come in bunches, 10 us apart.
+
+    After 60 round trips less than one per cent is left of an error at the start (two filters that each keep 7/8 per round trip).
+    """
     acks = []
-    for i in range(int(20 * rate / bunch)):
+    for i in range(int(6 * rate / bunch)):
         acks += [(i * bunch / rate + k * min(1e-5, 0.1 / rate), 1.0, 0.1) for k in range(bunch)]
     _, per_ack, plus = list(westwood.estimates(acks))[-1]
     assert plus == pytest.approx(rate, rel=0.15)
