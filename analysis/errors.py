@@ -26,3 +26,11 @@ class UnknownMetricError(AnalysisError):
 
 class ExpectationError(AnalysisError):
     """An expectation is not well formed."""
+
+
+class ClaimError(AnalysisError):
+    """A claim cannot be held against these runs at all."""
+
+
+class MissingCellError(AnalysisError):
+    """A combination of parameters lacks a cell that a claim names."""

@@ -25,6 +25,8 @@ SHAPES: Mapping[tuple[str, ...], type | tuple[type, ...]] = {
     ("spec",): dict,
     ("spec", "flows"): list,
     ("spec", "flows", "*"): dict,
+    ("spec", "claims"): list,
+    ("spec", "guards"): list,
     ("spec", "expectations"): list,
     ("spec", "published"): list,
     ("spec", "published", "*"): dict,

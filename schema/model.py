@@ -25,6 +25,7 @@ from schema.base import (
     checked,
     with_short_cca,
 )
+from schema.claims import Claim, Guard
 from schema.names import host_kinds
 from schema.published import Published
 from schema.repeats import MOST, Repeats
@@ -165,17 +166,10 @@ class Sweep(Model):
         return self
 
 
-class Expectation(Model):
-    """A claim about a metric of all runs whose parameters match `where` (analysis.expectations holds it against them)."""
+class Expectation(Guard):
+    """The older word for a guard, which may name a source. A paper's claim is better said by `claims`, which knows seeds."""
 
-    metric: str
-    where: dict[ParamName, Scalar] = {}
-    min: float | None = None
-    max: float | None = None
-    equals: Scalar | None = None
-    within: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
     source: str | None = None
-    note: str | None = None
 
 
 MAX_DURATION_NS = 30 * 24 * 3600 * 10**9
@@ -206,6 +200,8 @@ class Experiment(Model):
     repeats: Annotated[int, Field(ge=1, le=MOST)] | Repeats = 1
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)] | None = None
     metrics: list[str] = []
+    claims: Annotated[list[Claim], Field(max_length=1000)] = []
+    guards: list[Guard] = []
     expectations: list[Expectation] = []
     published: list[Published] = []
 

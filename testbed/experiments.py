@@ -15,6 +15,7 @@ from plan.model import Plan
 from schema.load import Document, Loc, load
 from schema.model import Experiment
 from schema.repeats import Repeats
+from testbed.claims import check_claims
 from testbed.compile import compile_plan
 from testbed.compile_traffic import is_random
 from testbed.lint import Finding, lint
@@ -78,13 +79,15 @@ def _check_metrics(experiment: Experiment, document: Document) -> None:
                 metrics.find(precision.metric)
             except AnalysisError as error:
                 problem(("repeats", "until", i, "metric"), str(error))
-    for i, expectation in enumerate(experiment.expectations):
-        try:
-            parse(expectation.model_dump(exclude_none=True))
-        except AnalysisError as error:
-            problem(("expectations", i), str(error))
-        for name in set(expectation.where) - swept:
-            problem(("expectations", i, "where"), f"{name!r} is not a parameter of the sweep; {nearest(name, swept)}")
+    for section, bounds in (("expectations", experiment.expectations), ("guards", experiment.guards)):
+        for i, expectation in enumerate(bounds):
+            try:
+                parse(expectation.model_dump(exclude_none=True))
+            except AnalysisError as error:
+                problem((section, i), str(error))
+            for name in set(expectation.where) - swept:
+                problem((section, i, "where"), f"{name!r} is not a parameter of the sweep; {nearest(name, swept)}")
+    check_claims(experiment, problem)
     for i, table in enumerate(experiment.published):
         try:
             unit = metrics.find(table.metric).unit

@@ -32,6 +32,8 @@ NOT_IN_HASH = {
     "repeats",
     "seeds",
     "metrics",
+    "claims",
+    "guards",
     "expectations",
     "published",
     "host",

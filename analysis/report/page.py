@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page's contents before any HTML: headings, claims, tables and the data of the figures."""
+"""The page's contents before any HTML: headings, guards, tables and the data of the figures."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from analysis.errors import AnalysisError, ExpectationError
 from analysis.metrics import REGISTRY, Metric
 from analysis.report import topology
 from analysis.report.applications import Application, applications
+from analysis.report.claims import ClaimRow, claim_rows
 from analysis.report.data import TABLE_METRICS, duration_s_of, figure_data
 from analysis.report.settings import Settings, settings_of
 from analysis.results import Run, earlier_attempts, load_experiment, parameters, show
@@ -28,8 +29,8 @@ STANDINGS = ("valid", "suspect", "invalid", "failed", "unreadable", "no verdict"
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A row of the table of claims; `finding` is None where the experiment file's claim is not well formed."""
+class Guard:
+    """A row of the table of guards: of the file's `guards`, and of its `expectations`."""
 
     text: str
     where: str
@@ -65,8 +66,11 @@ class View:
     runs: tuple[Run, ...]
     params: tuple[str, ...]
     standings: Mapping[str, int]
-    claims: tuple[Claim, ...]
-    outcomes: Mapping[str, int]
+    guards: tuple[Guard, ...]
+    guard_outcomes: Mapping[str, int]
+    claims: tuple[ClaimRow, ...]
+    claim_outcomes: Mapping[str, int]
+    claims_problem: str
     precision: tuple[str, ...]
     published: tuple[published.Row, ...]
     published_problem: str
@@ -104,7 +108,8 @@ def view(folder: Path, names: Sequence[str] | None = None, asked: Written | None
     spec: Mapping[str, Any] = next((run.spec for run in runs if run.spec), {})
     written = asked.spec if asked else spec
     experiment = next((run.experiment for run in runs if run.spec), folder.name)
-    claims = tuple(_claims(written, runs))
+    guards = tuple(_guards(written, runs))
+    claimed, claims_problem = claim_rows(written, runs, folder)
     beside, beside_problem = _published(written, runs)
     groups = cells(runs)
     return View(
@@ -114,8 +119,11 @@ def view(folder: Path, names: Sequence[str] | None = None, asked: Written | None
         runs=runs,
         params=parameters(runs),
         standings={name: count for name in STANDINGS if (count := sum(run.standing == name for run in runs))},
-        claims=claims,
-        outcomes=_count(claim.outcome for claim in claims),
+        guards=guards,
+        guard_outcomes=_count(guard.outcome for guard in guards),
+        claims=claimed,
+        claim_outcomes=_count(row.outcome for row in claimed),
+        claims_problem=claims_problem,
         precision=tuple(standing.words() for standing in precision.of_spec(written, runs)),
         published=beside,
         published_problem=beside_problem,
@@ -142,19 +150,19 @@ def _published(spec: Mapping[str, Any], runs: Sequence[Run]) -> tuple[tuple[publ
         return (), str(error)
 
 
-def _claims(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[Claim]:
-    listed = spec.get("expectations")
+def _guards(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[Guard]:
     found = []
-    for row in listed if isinstance(listed, list) else []:
+    listed = [rows for name in ("guards", "expectations") if isinstance(rows := spec.get(name), list)]
+    for row in (row for rows in listed for row in rows):
         try:
             finding = expectations.check(expectations.parse(row if isinstance(row, dict) else {}), runs)
         except ExpectationError as error:
-            found.append(Claim(show(row), "", "", "", "not comparable", str(error), ""))
+            found.append(Guard(show(row), "", "", "", "not comparable", str(error), ""))
             continue
         claim = finding.expectation
         values = [value for value in finding.values.values() if value is not None]
         found.append(
-            Claim(
+            Guard(
                 text=claim.metric,
                 where=", ".join(f"{name} = {show(value)}" for name, value in claim.where.items()) or "all runs",
                 bound=claim.bound,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./warpbed compare`: compare measurements with the experiment's expectations and the paper's numbers."""
+"""`./warpbed compare`: compare measurements with the paper's claims and numbers and the experiment's guards."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis import published
+from analysis import claims, expectations, published
 from analysis.results import load_experiment
 from analysis.table import number
-from testbed.claims import expectations, print_findings
 from testbed.commands.arguments import host, results
 from testbed.commands.output import add_format, render
 from testbed.commands.prepared import results_of
 from testbed.experiments import prepare
+from testbed.outcomes import Outcomes, guard_as_data, outcomes, print_outcomes
 
-HELP = "compare measurements with the experiment's expectations and the paper's numbers"
+HELP = "compare measurements with the paper's claims and numbers and the experiment's guards"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -29,21 +29,18 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """1 where an expectation does not hold, or a published value disagrees and the file does not say why."""
+    """1 where a guard does not hold, or a claim or published value is contradicted and the file does not say why."""
     folder, names = results_of(options)
     asked = prepare(options.experiment)
-    runs = load_experiment(folder, names)
-    rows = published.compare(asked.experiment.published, runs)
-    claims = expectations(runs, asked)
+    found = outcomes(load_experiment(folder, names), asked, folder)
     if options.format == "json":
-        print(json.dumps({"expectations": claims, "published": published.as_data(rows)}, indent=1, ensure_ascii=False))
+        print(json.dumps(found.as_data(), indent=1, ensure_ascii=False))
     elif options.format == "csv":
-        print(render(_all(claims, rows), "csv"), end="")
+        print(render(_all(found), "csv"), end="")
     else:
-        print_findings(runs, asked)
-        print(render(_shown(rows), "table"), end="")
-    held = all(claim["outcome"] == "holds" for claim in claims)
-    return 0 if held and not published.failed(rows) else 1
+        print_outcomes(found, rows=True)
+        print(render(_shown(found.published), "table"), end="")
+    return 1 if found.failed else 0
 
 
 def _shown(rows: Sequence[published.Row]) -> list[dict[str, Any]]:
@@ -68,40 +65,68 @@ def _interval(row: published.Row) -> str:
     return "" if row.interval is None else f"{number(row.interval.low)} … {number(row.interval.high)}"
 
 
-def _all(claims: Sequence[dict[str, Any]], rows: Sequence[published.Row]) -> list[dict[str, Any]]:
-    """Both kinds of claim in the columns of one table."""
-    found = [
-        {
-            "kind": "expectation",
-            "source": claim["source"],
-            "metric": claim["metric"],
-            "unit": "",
-            "where": claim["where"],
-            "asked": claim["bound"],
-            "measured": None,
-            "low": None,
-            "high": None,
-            "runs": len(claim["values"]),
-            "outcome": claim["outcome"],
-            "reason": claim["reason"],
-        }
-        for claim in claims
+def _all(found: Outcomes) -> list[dict[str, Any]]:
+    """All kinds of claim in the columns of one table."""
+    return [
+        *map(_guard_row, found.guards),
+        *(row for claim in found.claims for row in _claim_rows(claim)),
+        *map(_published_row, found.published),
     ]
-    for row in rows:
-        found.append(
-            {
-                "kind": "published",
-                "source": row.source,
-                "metric": row.metric,
-                "unit": row.unit,
-                "where": dict(row.where),
-                "asked": row.published,
-                "measured": row.measured,
-                "low": None if row.interval is None else row.interval.low,
-                "high": None if row.interval is None else row.interval.high,
-                "runs": row.runs,
-                "outcome": row.outcome,
-                "reason": row.reason,
-            }
-        )
-    return found
+
+
+def _guard_row(finding: expectations.Finding) -> dict[str, Any]:
+    guard = guard_as_data(finding)
+    return {
+        "kind": "expectation",
+        "source": guard["source"],
+        "metric": guard["metric"],
+        "unit": "",
+        "where": guard["where"],
+        "asked": guard["bound"],
+        "measured": None,
+        "low": None,
+        "high": None,
+        "runs": len(guard["values"]),
+        "outcome": guard["outcome"],
+        "reason": guard["reason"],
+    }
+
+
+def _claim_rows(finding: claims.Finding) -> list[dict[str, Any]]:
+    """A row for each statement of each combination; one for a claim that has none."""
+    head = {"kind": "claim", "source": finding.claim.source, "metric": finding.claim.metric, "unit": ""}
+    data = claims.as_data([finding])[0]
+    rows = [
+        {
+            **head,
+            "where": part["where"],
+            "asked": f"{finding.words}: {statement['says']}",
+            "measured": statement["estimate"],
+            "low": statement["interval"] and statement["interval"][0],
+            "high": statement["interval"] and statement["interval"][1],
+            "runs": statement["seeds"],
+            "outcome": statement["outcome"],
+            "reason": finding.reason,
+        }
+        for part in data["parts"]
+        for statement in part["statements"]
+    ]
+    empty = {"where": "", "asked": finding.words, "measured": None, "low": None, "high": None, "runs": 0}
+    return rows or [{**head, **empty, "outcome": finding.outcome, "reason": finding.reason}]
+
+
+def _published_row(row: published.Row) -> dict[str, Any]:
+    return {
+        "kind": "published",
+        "source": row.source,
+        "metric": row.metric,
+        "unit": row.unit,
+        "where": dict(row.where),
+        "asked": row.published,
+        "measured": row.measured,
+        "low": None if row.interval is None else row.interval.low,
+        "high": None if row.interval is None else row.interval.high,
+        "runs": row.runs,
+        "outcome": row.outcome,
+        "reason": row.reason,
+    }

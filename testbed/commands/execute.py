@@ -14,12 +14,12 @@ from analysis.report import write_report
 from analysis.results import Run, load_experiment
 from base.errors import UsageError, WarpbedError
 from schema.repeats import Repeats
-from testbed.claims import print_findings, print_published
 from testbed.commands.arguments import selection
 from testbed.commands.output import add_format, of_runs, spoken_aside
 from testbed.commands.prepared import as_written, host_of, prepared, run_ids, selected
 from testbed.experiments import Prepared
 from testbed.identity import run_id
+from testbed.outcomes import outcomes, print_outcomes
 from testbed.progress import Progress
 from testbed.repeats import rounds
 from testbed.results import Results
@@ -82,12 +82,12 @@ def _execute(options: argparse.Namespace) -> tuple[int, Sequence[Run]]:
 def _conclude(
     folder: Path, runs: Sequence[Run], asked: Prepared, all_names: list[str], unasked: Sequence[Mapping[str, Any]]
 ) -> int:
-    """Print the table, the expectations and the report's path; 1 where an expectation does not hold."""
+    """Print the table, what became of guards and claims, and the report's path; 1 where a guard or a claim fails."""
     print(of_runs(runs, "table"), end="")
-    code = print_findings(runs, asked, unasked)
-    print_published(runs, asked)
+    found = outcomes(runs, asked, folder, unasked)
+    print_outcomes(found)
     if isinstance(asked.experiment.repeats, Repeats):
         for standing in standings(asked.experiment.repeats, runs):
             print(standing.words())
     print(f"report: {write_report(folder, names=all_names, asked=as_written(asked))}")
-    return code
+    return 1 if found.guards_failed or found.claims_failed else 0

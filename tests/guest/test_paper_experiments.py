@@ -71,7 +71,7 @@ def shortened(text: str, length_s: int) -> str:
         flow["start"] = f"{round(min(seconds(flow.get('start', '0s')), length_s / 2) * 1e3)}ms"
         if "stop" in flow:
             flow["stop"] = f"{round(seconds(flow['stop']) * factor * 1e3)}ms"
-    for claims in ("expectations", "published"):
+    for claims in ("claims", "guards", "expectations", "published"):
         data.pop(claims, None)
     return json.dumps(data)
 

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report's table of a paper's claims: each with its statements, what was measured, and the interval that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from analysis import claims
+from analysis.results import Run, load_experiment
+from analysis.table import number
+from schema.claims import Claim
+
+MOST_STATEMENTS = 60
+"""Statements of one claim that the page lists; the rest is in `./warpbed compare --format csv`."""
+
+
+@dataclass(frozen=True)
+class StatementRow:
+    """where: the combination; text: what is said; measured, interval: as text, with the bounds of what was said"""
+
+    where: str
+    text: str
+    bounds: str
+    measured: str
+    interval: str
+    seeds: str
+    outcome: str
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    text: str
+    says: str
+    source: str
+    outcome: str
+    reason: str
+    statements: tuple[StatementRow, ...]
+    left_out: int
+
+
+def claim_rows(spec: Mapping[str, Any], runs: Sequence[Run], folder: Path) -> tuple[tuple[ClaimRow, ...], str]:
+    """The claims of an experiment file as plain data, and what is wrong with them where they cannot be read."""
+    listed = spec.get("claims")
+    try:
+        asked = (
+            [Claim.model_validate(row) for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+        )
+    except ValidationError as error:
+        return (), str(error)
+    found = claims.check_all(asked, runs, lambda name: load_experiment(folder.parent / name))
+    return tuple(map(_row, found)), ""
+
+
+def _row(finding: claims.Finding) -> ClaimRow:
+    rows = [_statement(part.label, seen) for part in finding.parts for seen in part.seen]
+    rows.sort(key=lambda row: row.outcome == "holds")  # those that do not hold first
+    return ClaimRow(
+        text=finding.words,
+        says=finding.claim.says,
+        source=finding.claim.source,
+        outcome=finding.outcome,
+        reason=finding.reason,
+        statements=tuple(rows[:MOST_STATEMENTS]),
+        left_out=max(0, len(rows) - MOST_STATEMENTS),
+    )
+
+
+def _statement(where: str, seen: claims.Seen) -> StatementRow:
+    statement, spread, interval = seen.statement, seen.spread, seen.interval
+    low, high = (number(bound) if abs(bound) < float("inf") else "" for bound in (statement.low, statement.high))
+    sign = (">" if statement.strict else "≥") if not high else "≤"
+    return StatementRow(
+        where=where or "all runs",
+        text=statement.words,
+        bounds=f"{low} … {high}" if low and high else f"{sign} {low or high}",
+        measured="–" if spread is None else number(spread.mean),
+        interval="–"
+        if interval is None or (spread and spread.exact)
+        else f"{number(interval.low)} … {number(interval.high)}",
+        seeds="0" if spread is None else f"{spread.n}{' paired' if spread.paired else ''}",
+        outcome=seen.outcome,
+    )
