@@ -92,5 +92,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     seen = (report for reports in terminalreporter.stats.values() for report in reports)
-    for line in durations.told(report for report in seen if isinstance(report, pytest.TestReport)):
+    for line in durations.summary(report for report in seen if isinstance(report, pytest.TestReport)):
         terminalreporter.write_line(line)

@@ -209,7 +209,7 @@ class Conductor:
                 self.told(f"{transfer.id}: waiting: {reason}")
                 noted = reason
             if time.monotonic() - begun > quantities.seconds(self.campaign.patience):
-                raise GivenUpError(f"waited {self.campaign.patience} in vain: {reason}")
+                raise GivenUpError(f"gave up after {self.campaign.patience}: {reason}")
             self._wait(self.retry_s)
 
     def _try_place(self, transfer: Transfer) -> tuple[Place | None, str]:

@@ -35,9 +35,7 @@ RTT_S = 50e-3
 LINUX_WINDOW = 10
 
 
-def test_each_flow_has_its_algorithm_from_its_first_packet_whatever_else_its_host_sends(
-    kernel: GuestKernel, tmp_path: Path
-) -> None:
+def test_each_flow_has_its_algorithm_from_its_first_packet(kernel: GuestKernel, tmp_path: Path) -> None:
     (run,) = lab.runs(lab.execute(tmp_path, NEIGHBOURS))
     plan = lab.plan(run)
     ports = {flow["name"]: (flow["client_port"], flow["port"]) for flow in plan["flows"]}

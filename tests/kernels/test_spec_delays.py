@@ -130,7 +130,7 @@ SINGLY = {
 }
 
 
-def test_packets_leave_one_by_one_at_any_rtt_and_a_socket_that_changes_its_algorithm_is_as_before(
+def test_packets_leave_singly_and_another_algorithm_restores_the_socket(
     kernel: GuestKernel,
 ) -> None:
     """0.8 ms and 100 Mbit/s, a frame in 81 us: CUBIC gathers, the others do not; pairs can be inverted there."""

@@ -134,7 +134,7 @@ def newcomer(cca: str) -> Scenario:
     return several(cca, flows=(idle, control, *active, Flow(cca, 40080, 16.0, ((2.0, None),))), seconds=18)
 
 
-def test_with_n_active_connections_a_newcomer_gets_n_of_n_plus_1_of_the_oldest_ones_window(kernel: GuestKernel) -> None:
+def test_a_newcomer_gets_n_of_n_plus_1_of_the_oldest_window(kernel: GuestKernel) -> None:
     """Yu 2009 page 24: "the minimum available bandwidth for the new connection" is n / (n + 1) of an old one's.
 
     Neither the oldest connection of all, which is idle, nor one that exchanges small messages is among the n."""
@@ -191,7 +191,7 @@ def second_start(**changes: object) -> Scenario:
     return several("liss", flows=flows, seconds=12, loss_percent=0.1, **changes)
 
 
-def test_prefixes_of_other_length_and_other_destinations_and_namespaces_are_other_groups(kernel: GuestKernel) -> None:
+def test_prefix_length_destination_and_namespace_separate_groups(kernel: GuestKernel) -> None:
     """203.0.113.2 and .3 share a /24, 2001:db8:3::2 and ::3 a /64; the other sender is another network namespace."""
     cases = {
         "one /24": (second_start(dst="203.0.113.3"), True),

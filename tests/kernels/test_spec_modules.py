@@ -80,9 +80,7 @@ def test_values_out_of_range_are_refused_at_load_and_at_every_write(kernel: Gues
     assert len(list(run_all(kernel, [refused, written]))) == 2
 
 
-def test_a_run_records_every_parameter_that_the_kernel_shows_and_each_of_them_has_a_range(
-    kernel: GuestKernel, tmp_path: pathlib.Path
-) -> None:
+def test_a_run_records_every_parameter_and_each_has_a_range(kernel: GuestKernel, tmp_path: pathlib.Path) -> None:
     """A flow of every algorithm, three parameters set: /sys/module/tcp_*/parameters of the run are those whose ranges
     the test above writes across, with the values of the file or else the defaults of their descriptions."""
     text = lab.SMALL.partition("flows:")[0].replace("5s", "2s") + "flows:\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time of a group of tests, as the end of `./warpbed test` tells it."""
+"""The time of a folder's tests, as the end of `./warpbed test` reports it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from typing import Literal
 
 import pytest
 
-from tests.durations import told
+from tests.durations import summary
 
 
-def report(name: str, phase: Literal["setup", "call", "teardown"], seconds: float, *marks: str) -> pytest.TestReport:
+def report(name: str, phase: Literal["setup", "call", "teardown"], seconds: float) -> pytest.TestReport:
     file = f"tests/{name}.py"
-    keywords: dict[str, Literal[1]] = dict.fromkeys(marks, 1)
-    return pytest.TestReport(f"{file}::test", (file, 1, "test"), keywords, "passed", None, phase, duration=seconds)
+    return pytest.TestReport(f"{file}::test", (file, 1, "test"), {}, "passed", None, phase, duration=seconds)
 
 
-def test_all_phases_of_a_groups_tests_are_summed_and_no_others() -> None:
+def test_all_phases_of_a_folders_tests_are_summed_and_the_slowest_come_first() -> None:
     reports = [
-        report("test_lab", "setup", 10, "real_host"),
-        report("test_lab", "call", 50, "real_host", "slow"),
-        report("test_vm", "call", 61, "real_host"),
-        report("test_vm", "teardown", 29, "real_host"),
-        report("test_spec", "call", 1000, "slow"),
+        report("hosts/test_lab", "setup", 10),
+        report("hosts/test_lab", "call", 50),
+        report("hosts/test_vm", "call", 61),
+        report("hosts/test_vm", "teardown", 29),
+        report("hosts/test_quick", "call", 0.1),
+        report("guest/test_runs", "call", 1000),
+        report("unit/test_lint", "call", 0.2),
     ]
-    assert told(reports) == ["real hosts: 2 tests, 2.5 min (s: test_vm 90, test_lab 60)"]
-    assert told(reports[-1:]) == []
+    assert summary(reports) == [
+        "guest: 1 tests, 16.7 min (s: test_runs 1000)",
+        "hosts: 3 tests, 2.5 min (s: test_vm 90, test_lab 60)",
+    ]

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Try commands on a bare Debian: a minimal root of a suite with a clone of this checkout's commit in it, and nothing else.
+
+    ./warpbed exec python -P -m tests.bare_debian trixie './warpbed run experiments/quickstart.yml' './warpbed test --quick'
+
+As root, with mmdebstrap. The root's packages come from where this machine's own apt takes Debian's. It has namespaces of its own for
+mounts, processes, names and messages, and this machine's network. All of it ends and is removed with this program, however that ends.
+With --user the commands are an ordinary user's; what they ask for as root ("As root: apt-get …") is done as root, and the command
+is then repeated. Ends with the first exit code that is not 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from base.linux import die_with_parent
+from base.paths import ROOT
+from hosts.vm.image import sources
+
+PACKAGES = "ca-certificates"
+"""Beside what `minbase` holds: pip and cargo fetch over TLS."""
+PASSED = re.compile(
+    r"(?i)(https?|no|all|ftp)_proxy|PIP_(CERT|INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)|SSL_CERT_FILE|REQUESTS_CA_BUNDLE"
+)
+"""Variables that say how to reach the network."""
+COPIED = ("etc/resolv.conf", "etc/hosts", "etc/ssl/certs/ca-certificates.crt", "etc/pip.conf")
+MOST_REPEATS = 4
+ASKS_ROOT = re.compile(r"As root: (apt-get install .+)")
+
+REMOVE = 'trap "" INT TERM HUP; cat; n=0; while ! rm -rf -- "$1" && [ $n -lt 100 ]; do sleep 0.2; n=$((n+1)); done'
+"""Waits until its standard input ends, with the program, and removes the folder: what runs in it is killed at the same moment."""
+
+ENTER = """
+set -e
+root=$1; shift
+mount --bind "$root" "$root"
+cd "$root"
+mount -t proc proc proc
+mount --rbind /sys sys
+mount -t tmpfs -o mode=755 tmpfs dev
+mkdir dev/pts dev/shm
+for name in null zero full random urandom tty fuse kvm net/tun; do
+    [ -e /dev/$name ] || continue
+    mkdir -p "dev/$(dirname $name)"; : >dev/$name; mount --bind /dev/$name dev/$name
+done
+mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts dev/pts
+ln -s pts/ptmx dev/ptmx; ln -s /proc/self/fd dev/fd
+mount -t tmpfs -o mode=1777 tmpfs dev/shm
+if [ "$CACHE" ]; then mkdir -p home/cache; mount --bind "$CACHE" home/cache; fi
+mkdir .old
+pivot_root . .old
+cd /
+umount -l .old
+rmdir .old
+hostname bare
+set +e
+"$@"  # not exec: this shell is the first process and collects what is left without a parent
+"""
+"""A pivot, not a chroot: in one the kernel allows no user namespaces, which guests are caged in."""
+
+
+def make(root: Path, suite: str) -> None:
+    """A minimal Debian with a clone of the checkout."""
+    stanza = re.sub(r"^Suites:.*$", f"Suites: {suite}", sources(), flags=re.MULTILINE)
+    listing = root.with_name("sources")
+    listing.write_text(stanza)
+    arguments = [
+        "--variant=minbase",
+        f"--include={PACKAGES}",
+        "--aptopt=Acquire::Languages none",
+        suite,
+        str(root),
+        str(listing),
+    ]
+    # processes of its own as well, so that none of them goes on writing when this one is killed
+    apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
+    subprocess.run([*apart, "mmdebstrap", "--quiet", *arguments], check=True, preexec_fn=die_with_parent)
+    for name in COPIED:
+        if Path("/", name).is_file():
+            (root / name).unlink(missing_ok=True)
+            (root / name).write_bytes(Path("/", name).read_bytes())
+    clone = ["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(root / "srv/warpbed")]
+    subprocess.run(clone, check=True, stdout=sys.stderr)
+
+
+def inside(root: Path, command: str, user: str, cache: Path | None) -> tuple[int, str]:
+    """Run a shell's command in the root as a user; prints what it prints, and returns its exit code and all that it printed."""
+    home = "/root" if user == "root" else f"/home/{user}"
+    environment = {name: value for name, value in os.environ.items() if PASSED.fullmatch(name)}
+    environment |= {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": home,
+        "USER": user,
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+    }
+    if cache:
+        environment["WARPBED_CACHE"] = "/home/cache"
+    namespaces = ["unshare", "--mount", "--pid", "--fork", "--uts", "--ipc", "--kill-child", "--propagation", "private"]
+    as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"] if user != "root" else []
+    process = subprocess.Popen(
+        [*namespaces, "env", f"CACHE={cache or ''}", "sh", "-c", ENTER, "sh", str(root), *as_user, "sh", "-c", command],
+        env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent,
+    )  # fmt: skip
+    lines = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        lines.append(line)
+    return process.wait(), "".join(lines)
+
+
+def attempt(root: Path, command: str, user: str, cache: Path | None) -> int:
+    """Run one of the commands, with what it asks for done as root."""
+    line = f"cd /srv/warpbed && {command}"
+    for _ in range(MOST_REPEATS):
+        code, printed = inside(root, line, user, cache)
+        asked = ASKS_ROOT.search(printed)
+        if user == "root" or code != 2 or asked is None:
+            return code
+        print(f"bare_debian: as root: {asked[1]}", flush=True)
+        if inside(root, f"apt-get -qq update && DEBIAN_FRONTEND=noninteractive {asked[1]} -qq -y", "root", None)[0]:
+            return 1
+    return 2
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suite", help="bookworm, trixie, …")
+    parser.add_argument("commands", nargs="+", help="shell commands, one after another, in the clone")
+    parser.add_argument("--user", action="store_true", help="run them as an ordinary user")
+    parser.add_argument("--cache", type=Path, help="folder that is Warpbed's cache there (default: a new one)")
+    parser.add_argument("--folder", default="/var/tmp", help="where the root is made (default: %(default)s)")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        parser.error("making another root needs root")
+    folder = Path(tempfile.mkdtemp(prefix="warpbed-bare-", dir=options.folder))
+    remover = subprocess.Popen(
+        ["/bin/sh", "-c", REMOVE, "sh", str(folder)], stdin=subprocess.PIPE, cwd="/", start_new_session=True
+    )
+    assert remover.stdin is not None
+    try:
+        root = folder / "root"
+        make(root, options.suite)
+        user = "guest" if options.user else "root"
+        if options.user:
+            inside(root, "useradd --create-home --shell /bin/sh guest && chown -R guest: /srv/warpbed", "root", None)
+        for command in options.commands:
+            start = time.monotonic()
+            code = attempt(root, command, user, options.cache and options.cache.resolve())
+            print(
+                f"bare_debian: {options.suite}, {user}: {command}: exit code {code} in {time.monotonic() - start:.0f} s",
+                flush=True,
+            )
+            if code:
+                return code
+        return 0
+    finally:
+        remover.stdin.close()
+        remover.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
