@@ -17,6 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the first proces
 from base.linux import MS_NODEV, MS_NOSUID, MS_RDONLY, log_everything, mount, power_off
 from plan.console import MODULES, OUT, SOURCE, say
 
+KEPT = ("GLIBC_TUNABLES",)
+"""Of the kernel's command line, for the programs of the run: by which glibc is told to do without some of the CPU's features."""
+
 
 def mount_all() -> None:
     """The guest's own /proc, /sys, /dev, /run, /tmp … over the host's file system, which is read-only.
@@ -51,15 +54,18 @@ def main() -> None:
     mount_all()
     log_everything()
     os.chdir("/tmp")
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     os.environ.clear()
-    os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
-    from agent import tcp_memory
-    from agent.main import execute
+    os.environ.update(kept, PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
+    from agent import beginning, tcp_memory
+    from agent.main import Setting, execute
     from plan.model import from_json
 
     tcp_memory.unlimited()
     plan = from_json(Path(OUT, "plan.json").read_text())
-    execute(plan, Path(OUT), say)
+    pace = beginning.Forgetful()
+    pace.gate("booted")
+    execute(plan, Path(OUT), say, Setting(pace=pace))
     say("done")
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a kernel build decides the packets of a run: the kernel itself and the modules that the plan loads, no others."""
+"""What of a host decides the packets of a run: the kernel, the modules that the plan loads, no others, and its programs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
@@ -18,10 +18,14 @@ class KernelInputs:
 
     kernel: identifies source, patches, configuration and compiler
     modules: name of each module that the plan loads → srcversion, which covers its sources and the headers beside them
+    userland: package → version of the programs that run in the guest; agent: identifies the project's own. These two are
+        recorded and compared, and are no part of a run's id
     """
 
     kernel: str
     modules: Mapping[str, str]
+    userland: Mapping[str, str] = field(default_factory=dict)
+    agent: str = ""
 
     @property
     def key(self) -> str:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from analysis import results
@@ -19,8 +21,17 @@ def run_id(run: Run, plan: Plan, host: Host) -> str:
 
 
 def recorded(run: Run, plan: Plan, host: Host) -> dict[str, Any]:
-    """The `inputs` of run.json: spec, seed, host, traces, kernel, modules."""
+    """The `inputs` of run.json: spec, seed, host, traces, kernel, modules, userland, agent."""
     return {**asdict(run.inputs(host.kind)), **asdict(host.inputs(plan))}
+
+
+def packets(raw: Path) -> str:
+    """SHA-256 over all captures of a run's raw folder, with their names: every packet and its time."""
+    whole = hashlib.sha256()
+    for file in sorted(raw.glob("*.pcap")):
+        with file.open("rb") as content:
+            whole.update(file.name.encode() + hashlib.file_digest(content, "sha256").digest())
+    return whole.hexdigest()
 
 
 def changed(done: results.Run, run: Run, plan: Plan, host: Host | None) -> list[str]:
@@ -41,7 +52,15 @@ def changed(done: results.Run, run: Run, plan: Plan, host: Host | None) -> list[
         if then["kernel"] != current.kernel:
             differences.append("kernel")
         differences += [f"module {name}" for name in _different(then.get("modules", {}), current.modules)]
+        differences += userland_changes(then.get("userland") or {}, current.userland)
     return differences
+
+
+def userland_changes(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """What differs between two machines' programs, such as "iperf3 3.12-1 → 3.18-2"; nothing where one is not recorded."""
+    if not then or not now:
+        return []
+    return [f"{name} {then.get(name, 'none')} → {now.get(name, 'none')}" for name in _different(then, now)]
 
 
 def inputs_of(done: results.Run) -> Mapping[str, Any]:

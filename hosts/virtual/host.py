@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hosts.base import Execution, Outcome
 from hosts.identity import KernelInputs, kernel_inputs
 from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel, execute
+from hosts.virtual.userland import agent_digest, userland
 from plan.model import Plan
 from schema.model import Experiment
 
@@ -23,7 +24,7 @@ class VirtualHost:
     one_at_a_time: bool = False
 
     def inputs(self, plan: Plan) -> KernelInputs:
-        return kernel_inputs(self.kernel.facts, plan)
+        return replace(kernel_inputs(self.kernel.facts, plan), userland=userland(), agent=agent_digest())
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from analysis.expectations import check_all
 from analysis.results import Run as Done
 from analysis.results import parse_run
 from hosts.identity import KernelInputs, kernel_inputs
+from hosts.virtual.userland import versions
 from plan.model import Plan
 from testbed import identity
 from testbed.experiments import Prepared, prepare
@@ -30,10 +31,11 @@ class FakeHost:
     versions: Mapping[str, str]
     kernel: str = "k1"
     kind: str = "virtual"
+    userland: Mapping[str, str] = field(default_factory=dict)
 
     def inputs(self, plan: Plan) -> KernelInputs:
         modules = [{"name": name, "srcversion": version} for name, version in self.versions.items()]
-        return kernel_inputs({"kernel_key": self.kernel, "modules": modules}, plan)
+        return replace(kernel_inputs({"kernel_key": self.kernel, "modules": modules}, plan), userland=self.userland)
 
 
 def first_id(prepared: Prepared, host: Any) -> str:
@@ -113,7 +115,35 @@ def test_inputs_are_recorded_whole(tmp_path: Path) -> None:
     assert recorded["modules"] == {"tcp_medley": "A", "warp_rxbatch": "C"} | (
         {"warp_wire": "D"} if "warp_wire" in recorded["modules"] else {}
     )
-    assert set(recorded) == {*asdict(prepared.runs[0].inputs("virtual")), "kernel", "modules"}
+    assert set(recorded) == {*asdict(prepared.runs[0].inputs("virtual")), "kernel", "modules", "userland", "agent"}
+
+
+def test_programs_of_another_user_land_are_named_and_change_no_id(tmp_path: Path) -> None:
+    prepared = prepare(lab.write(tmp_path, MEDLEY))
+    host = FakeHost(VERSIONS)
+    here = FakeHost(VERSIONS, userland={"iperf3": "3.18-2", "libc6": "2.41-12"})
+    before = done(prepared, FakeHost(VERSIONS, userland={"iperf3": "3.12-1", "libc6": "2.41-12", "nginx": "1.22"}))
+    assert (
+        identity.run_id(prepared.runs[0], prepared.plans[0], cast(Any, here)) == first_id(prepared, host) == before.run
+    )
+    changed = identity.changed(before, prepared.runs[0], prepared.plans[0], cast(Any, here))
+    assert changed == ["iperf3 3.12-1 → 3.18-2", "nginx 1.22 → none"]
+    unrecorded = done(prepared, host, userland={})
+    assert identity.changed(unrecorded, prepared.runs[0], prepared.plans[0], cast(Any, here)) == []
+
+
+def test_the_user_lands_versions_are_those_that_dpkg_has_installed() -> None:
+    """Paragraphs of dpkg's status file, deb-control(5); Debian 13's libpcap bears the name of a transition."""
+    status = (
+        "Package: libpcap0.8t64\nStatus: install ok installed\nVersion: 1.10.5-2\nDescription: x\n Version: 0\n\n"
+        "Package: iperf3\nStatus: deinstall ok config-files\nVersion: 3.18-2\n\n"
+        "Package: tcpdump\nStatus: install ok installed\nVersion: 4.99.5-2\n\n"
+        "Package: cowsay\nStatus: install ok installed\nVersion: 3.03\n\n"
+        "Package: python3.13-minimal\nStatus: install ok installed\nVersion: 3.13.5-2\n"
+    )
+    assert versions(status, "python3.13-minimal") == {
+        "libpcap0.8": "1.10.5-2", "python3.13-minimal": "3.13.5-2", "tcpdump": "4.99.5-2"
+    }  # fmt: skip
 
 
 def test_an_expectation_about_runs_that_were_not_asked_for_is_not_judged() -> None:

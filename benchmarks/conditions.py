@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conditions under which a run of the virtual host must give the same bytes, each as something that executes it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from unittest import mock
+
+from base.paths import ROOT, SENT_PACKAGES
+from hosts.base import Execution, Outcome
+from hosts.virtual import boot, launch
+from hosts.virtual.launch import GuestKernel
+
+STOP_EVERY_S = 0.005
+BURNERS = 3
+OTHER_BOOT = ("spawn=12", "draw=7", "sleep=137", "spin=12000", "touch=24", "files=150")
+LONG = "a-folder-with-a-long-name-" * 4
+PERSONALITY = """\
+import ctypes, os, sys
+ctypes.CDLL(None).personality(0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+MASKED = "glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-BMI1,-BMI2,-ERMS,-FSRM,-LZCNT,-MOVBE,-SSE4_1,-SSE4_2,-SSSE3,-XSAVEC"
+"""Leaves glibc the code that every x86-64 has."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A name for people, and what executes a run so."""
+
+    name: str
+    execute: Callable[[GuestKernel, Execution], Outcome]
+
+
+def _busy(kernel: GuestKernel, run: Execution) -> Outcome:
+    """Others want the same CPU."""
+    line = ["taskset", "-c", str(run.cpu), sys.executable, "-c", "while True: pass"]
+    burners = [subprocess.Popen(line) for _ in range(BURNERS)]
+    try:
+        return launch.execute(kernel, run)
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+def _interrupted(kernel: GuestKernel, run: Execution) -> Outcome:
+    """The guest is stopped and goes on every few milliseconds, its boot included."""
+    ended, stopped = threading.Event(), list[int]()
+    thread = threading.Thread(target=_interrupt, args=(str(run.folder), ended, stopped))
+    thread.start()
+    try:
+        outcome = launch.execute(kernel, run)
+    finally:
+        ended.set()
+        thread.join()
+    if not stopped:
+        raise RuntimeError("the guest was never stopped")
+    return outcome
+
+
+def _interrupt(folder: str, ended: threading.Event, stopped: list[int]) -> None:
+    while not ended.wait(STOP_EVERY_S):
+        guests = [pid for pid in _descendants(os.getpid()) if folder in _command_line(pid)]
+        for pid in guests:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+                stopped.append(pid)
+        time.sleep(STOP_EVERY_S)
+        for pid in guests:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in task.read_text().split():
+                yield int(child)
+                yield from _descendants(int(child))
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _changed(change: Callable[[list[str]], list[str]]) -> Callable[[GuestKernel, Execution], Outcome]:
+    """Execute with another command line of the guest's kernel."""
+
+    def execute(kernel: GuestKernel, run: Execution) -> Outcome:
+        def command(kernel: GuestKernel, run: Execution) -> list[str]:
+            return change(plain(kernel, run))
+
+        plain = launch.command
+        with mock.patch.object(launch, "command", command):
+            return launch.execute(kernel, run)
+
+    return execute
+
+
+def _randomized(line: list[str]) -> list[str]:
+    """The host places the guest's kernel in memory at random, where that kernel lets it."""
+    cage, guest = line[:5], line[5:]
+    return [*cage, boot.SYSTEM_PYTHON, "-I", "-c", PERSONALITY, *guest]
+
+
+def _other_boot(line: list[str]) -> list[str]:
+    """More happens before the run, and the first process has more in its environment."""
+    at = next(i for i, word in enumerate(line) if word.endswith("agent/init.py"))
+    before = [*line[: line.index("--")], f"PADDING={'x' * 900}", "LC_ALL=C", *line[line.index("--") : at]]
+    return [*before, str(ROOT / "benchmarks/other_boot.py"), *OTHER_BOOT]
+
+
+def _masked(line: list[str]) -> list[str]:
+    """glibc in the guest chooses the code of a CPU that has nothing but what every x86-64 has."""
+    at = line.index("--")
+    return [*line[:at], f"GLIBC_TUNABLES={MASKED}", *line[at:]]
+
+
+def _elsewhere(kernel: GuestKernel, run: Execution) -> Outcome:
+    """Another checkout, without compiled files, and results in a folder with a long name."""
+    place = run.folder / LONG
+    copy, out = place / "checkout", place / "out"
+    for package in (*SENT_PACKAGES, "topologies"):
+        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
+    out.mkdir()
+    with mock.patch.object(launch, "ROOT", copy), mock.patch.object(boot, "ROOT", copy):
+        outcome = launch.execute(kernel, replace(run, folder=out))
+    for file in out.iterdir():
+        file.rename(run.folder / file.name)
+    return outcome
+
+
+CONDITIONS = (
+    Condition("plain", launch.execute),
+    Condition("busy CPU", _busy),
+    Condition("SIGSTOP and SIGCONT", _interrupted),
+    Condition("ASLR of the host", _changed(_randomized)),
+    Condition("another boot", _changed(_other_boot)),
+    Condition("another CPU's code", _changed(_masked)),
+    Condition("another folder", _elsewhere),
+)
