@@ -63,6 +63,13 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+def in_turn(path: Path) -> Iterator[dict[str, Any]]:
+    """Every row as a dictionary, one after the other, for files of any size."""
+    with _open(path) as file:
+        for batch in file.iter_batches(batch_size=BATCH_ROWS >> 4):
+            yield from batch.to_pylist()
+
+
 def _open(path: Path) -> Any:
     try:
         file = pq.ParquetFile(path)

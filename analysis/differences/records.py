@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first record that two runs do not share."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.records import in_turn
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class OtherRecord:
+    """Two rows of one kind at the same place; None where one run has fewer."""
+
+    kind: str
+    number: int
+    ours: Row | None
+    theirs: Row | None
+
+    @property
+    def t_s(self) -> float:
+        times = [
+            float(row["t_s"]) for row in (self.ours, self.theirs) if row is not None and row.get("t_s") is not None
+        ]
+        return min(times, default=math.inf)
+
+    def words(self) -> str:
+        if self.ours is None or self.theirs is None:
+            return f"{self.kind}: record {self.number} exists only in the {'second' if self.theirs else 'first'} run"
+        changed = [name for name in self.ours if self.ours[name] != self.theirs.get(name)]
+        told = "; ".join(f"{name} {self.ours[name]}, {self.theirs.get(name)}" for name in changed)
+        place = ", ".join(
+            f"{name} {self.ours[name]}"
+            for name in ("t_s", "flow", "node", "interface")
+            if self.ours.get(name) is not None
+        )
+        return f"{self.kind}: record {self.number} ({place}): {told}"
+
+
+def first(ours: Path, theirs: Path) -> OtherRecord | None:
+    """The earliest record that differs, of all kinds that both folders have."""
+    names = sorted({file.name for file in ours.glob("*.parquet")} & {file.name for file in theirs.glob("*.parquet")})
+    others = [found for name in names if (found := _of(ours / name, theirs / name)) is not None]
+    return min(others, key=lambda found: found.t_s, default=None)
+
+
+def _of(ours: Path, theirs: Path) -> OtherRecord | None:
+    for number, (one, other) in enumerate(itertools.zip_longest(_rows(ours), _rows(theirs)), 1):
+        if one != other:
+            return OtherRecord(ours.stem, number, one, other)
+    return None
+
+
+def _rows(file: Path) -> Iterator[Row]:
+    """Rows in the file's order; what is no number equals itself."""
+    for row in in_turn(file):
+        yield {name: "NaN" if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
