@@ -34,6 +34,7 @@ class Run:
     """One run folder. A folder without a readable run.json is a run of status "unreadable" that says why.
 
     status: "complete", "failed", "unreadable", or "missing" where a run of the sweep has no folder yet
+    packets: SHA-256 over the captures, of hosts on which the same run has the same ones
     """
 
     experiment: str
@@ -51,6 +52,7 @@ class Run:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
     timing: Mapping[str, Any] = field(default_factory=dict)
+    packets: str = ""
 
     @property
     def complete(self) -> bool:
@@ -107,6 +109,7 @@ def parse_run(text: str, path: Path) -> Run:
         inputs=_mapping(data.get("inputs")),
         environment=_mapping(data.get("environment")),
         timing=_mapping(data.get("timing")),
+        packets=str(data.get("packets") or ""),
     )
 
 

@@ -31,6 +31,7 @@ SHAPES: Mapping[tuple[str, ...], type | tuple[type, ...]] = {
     ("spec", "published"): list,
     ("spec", "published", "*"): dict,
     ("inputs",): dict,
+    ("packets",): str,
     ("environment",): dict,
     ("timing",): dict,
     ("timing", "virtual_s"): (int, float),

@@ -17,6 +17,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from analysis import terminal
+from base.text import clean
 from store import files, folder, ingest, questions
 from store import migrate as migration
 from store.connect import connected, database_url
@@ -35,6 +36,8 @@ def load(path: Path, database: str | None, out: TextIO) -> int:
                 print(error, file=sys.stderr)
                 failed += 1
                 continue
+            if (other := ingest.contradiction(connection, found)) is not None:
+                print(clean(f"warning: {other}"), file=sys.stderr)
             outcome, rows = ingest.ingest(connection, found)
             changed += outcome != "present"
             print(f"{outcome}: {run}" + (f" ({rows} rows)" if rows else ""), file=out, flush=True)

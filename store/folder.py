@@ -181,6 +181,12 @@ def _span(document: Mapping[str, Any], files: Mapping[str, Path]) -> tuple[int, 
     return int(start or 0), duration_s
 
 
+def _environment(run: Run) -> dict[str, Any]:
+    """A run's environment, and by what it is told from one of the same id that another machine made."""
+    told = {"packets": run.packets, "userland": run.inputs.get("userland"), "agent": run.inputs.get("agent")}
+    return {**run.environment, **{name: value for name, value in told.items() if value}}
+
+
 def _row(run: Run, path: Path, start_ns: int, duration_s: float, digest: str) -> RunRow:
     kernel = run.environment.get("kernel") or {}
     build = run.environment.get("build") or {}
@@ -195,7 +201,7 @@ def _row(run: Run, path: Path, start_ns: int, duration_s: float, digest: str) ->
         reasons="; ".join(f"{reason.rule}: {reason.message}" for reason in run.reasons),
         label=", ".join([*parameters, f"seed {run.seed}"]), title=str(run.spec.get("title") or ""),
         question=str(run.spec.get("question") or ""), params=_json(run.params), metrics=_json(run.metrics),
-        spec=_json(run.spec), environment=_json(run.environment), started_at=started,
+        spec=_json(run.spec), environment=_json(_environment(run)), started_at=started,
         ended_at=started + timedelta(seconds=duration_s),
         made_at=datetime.fromtimestamp(ended, UTC) if isinstance(ended, int | float) else None, duration_s=duration_s,
         wall_s=run.timing.get("wall_s"), finest_ms=derive.widths(duration_s)[0], digest=digest,

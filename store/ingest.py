@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -48,6 +49,26 @@ def ingest(connection: psycopg.Connection[Any], folder: RunFolder) -> tuple[Outc
             for table, group in itertools.groupby(parts, key=lambda part: part.table):
                 rows += _copy(connection, table, group)
     return ("stored" if row is None else "replaced"), rows
+
+
+def contradiction(connection: psycopg.Connection[Any], folder: RunFolder) -> str | None:
+    """What to tell where the database has this run with other packets, although the same run has the same ones; else None."""
+    row = connection.execute(
+        "SELECT environment FROM runs WHERE experiment = %s AND run = %s", [folder.row.experiment, folder.row.run]
+    ).fetchone()
+    there, here = (row[0] if row is not None else {}), json.loads(folder.row.environment)
+    if not there.get("packets") or not here.get("packets") or there["packets"] == here["packets"]:
+        return None
+    ours, theirs = here.get("userland") or {}, there.get("userland") or {}
+    causes = [
+        f"{name} {theirs.get(name, 'none')} → {ours.get(name, 'none')}"
+        for name in sorted({*ours, *theirs})
+        if ours.get(name) != theirs.get(name)
+    ]
+    if here.get("agent") != there.get("agent"):
+        causes.append("Warpbed's programs in the guest")
+    cause = f"what differs: {', '.join(causes)}" if causes else "nothing that is recorded differs: report this"
+    return f"{folder.path}: the store had this run with other packets; {cause}. ./warpbed diff RUN RUN shows the first packet"
 
 
 def delete(connection: psycopg.Connection[Any], run_id: int) -> None:

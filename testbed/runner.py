@@ -23,13 +23,16 @@ from network.describe import notes
 from network.frames import FULL_FRAME_BYTES
 from network.model import Network, address_plan
 from plan.model import Plan
-from testbed.identity import recorded
+from testbed.identity import packets, recorded
 from testbed.results import Results, purge_aside
 from testbed.runs import Run
 
 Report = Callable[[dict[str, Any]], None]
 COLLECT_LEAST_S, COLLECT_BYTES_PER_S = 900.0, 2e5
 """How long collecting may take: a hundred times what a slow machine needs, so that only what hangs is ended."""
+
+SAME_PACKETS = "virtual"
+"""The kind of host on which a run has the same packets each time."""
 
 
 @dataclass
@@ -129,6 +132,8 @@ class Runner:
             if self._cancelled.is_set():
                 return
             document = _run_json(job, self._host, outcome, self._results.folder.name)
+            if self._host.kind == SAME_PACKETS:
+                document["packets"] = packets(raw)
             error = outcome.error
             if error is None:
                 _write(folder / "run.json", document)

@@ -33,12 +33,14 @@ def test_twice_and_side_by_side_give_equal_captures_and_records(lossy: Path, tmp
         assert len(lab.digests(one["path"])) == 2 + 7  # captures and records
         assert lab.digests(one["path"]) == lab.digests(other["path"])
         assert one["metrics"] == other["metrics"]
+        assert one["packets"] == other["packets"] != ""
 
 
 def test_another_seed_gives_other_packets(lossy: Path) -> None:
     one, other = (lab.digests(run["path"]) for run in lab.runs(lossy))
     for name in one:
         assert one[name] != other[name], name
+    assert len({run["packets"] for run in lab.runs(lossy)}) == 2
 
 
 def test_a_user_without_privileges_gets_the_same_packets(small: Path, kernel: GuestKernel, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -113,6 +114,29 @@ def test_a_run_whose_records_changed_is_replaced(database: store_lab.Database, t
     run.write_text(run.read_text().replace('"wall_s"', '"wall_s": 1, "other_s"'))
     assert load(database, results) == ["replaced"]
     assert contents(database) == before
+
+
+def test_the_same_run_with_other_packets_is_told_with_what_may_be_the_cause(
+    database: store_lab.Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = store_lab.results(tmp_path, 5.0, (Case("reno", 50, 1),))
+    file = next(results.glob("*/run.json"))
+    before = json.loads(file.read_text())
+
+    def told(packets: str, **inputs: Any) -> str:
+        file.write_text(json.dumps({**before, "packets": packets, "inputs": inputs}))
+        actions.load(results, database.url, io.StringIO())
+        return capsys.readouterr().err
+
+    assert told("a" * 64, userland={"iperf3": "3.12-1", "libc6": "2.36-9"}, agent="1") == ""
+    assert told("a" * 64, userland={"iperf3": "3.12-2", "libc6": "2.36-9"}, agent="1") == ""
+    words = told("b" * 64, userland={"iperf3": "3.18-2\033[2J", "libc6": "2.36-9"}, agent="2")
+    assert "the store had this run with other packets; what differs: iperf3 3.12-2 → 3.18-2" in words
+    assert "Warpbed's programs in the guest" in words and "libc6" not in words and "\033" not in words
+    assert "nothing that is recorded differs" in told(
+        "c" * 64, userland={"iperf3": "3.18-2\033[2J", "libc6": "2.36-9"}, agent="2"
+    )
+    assert told("", agent="3") == ""
 
 
 def test_a_server_killed_during_ingestion_shows_nothing_of_the_run(
