@@ -24,8 +24,8 @@ from base.linux import die_with_parent
 from base.paths import ROOT
 from hosts.vm.image import sources
 
-PACKAGES = "ca-certificates"
-"""Beside what `minbase` holds: pip and cargo fetch over TLS."""
+PACKAGES = "ca-certificates,git"
+"""Beside what `minbase` holds: pip and cargo fetch over TLS, and who has a clone has git."""
 PASSED = re.compile(
     r"(?i)(https?|no|all|ftp)_proxy|PIP_(CERT|INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)|SSL_CERT_FILE|REQUESTS_CA_BUNDLE"
 )
