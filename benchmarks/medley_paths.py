@@ -117,7 +117,7 @@ warmup: {warmup_ms}ms
 topology:
   name: dumbbell
   params: {{rate: {rate_mbit}mbit, delay: {delay_us}us, buffer: {buffer}p, access_rate: {access}mbit, access_delay: {access_us}us}}
-hosts: {{ack: every, mss: 960}}
+hosts: {{ack: every, mss: 960, overhead: none}}
 flows:
   - {{name: f1, cca: medley, from: s1, to: d1}}
 captures: {{at: none}}

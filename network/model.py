@@ -66,6 +66,8 @@ class Direction:
     reorder: share of packets that overtake all those in flight
     duplicate, corrupt: share of packets that arrive twice, or with one wrong bit
     ack_wait_ns: how long the ACK of a packet waits for that of the next, at the receiver that sends it; None: not at all
+    overhead_ns: longest time that a host at the link takes for a packet once the run has started, drawn evenly from 0 on;
+        where the delay is timed anyway (network.overhead)
     """
 
     rate_bps: int | None = None
@@ -83,6 +85,7 @@ class Direction:
     duplicate: float = 0.0
     corrupt: float = 0.0
     ack_wait_ns: int | None = None
+    overhead_ns: int = 0
 
     def serialisation_ns(self, frame_bytes: int) -> int:
         """Time on the wire of one frame before the run starts, ns; 0 for a trace, whose gaps `idle_ns` knows."""
@@ -134,7 +137,7 @@ class Direction:
     @property
     def needs_netem(self) -> bool:
         """Whether the wire has anything that netem does, apart from the rate."""
-        delay = self.delay_ns > 0 and self.varying_delay is None and not self.fine_delay
+        delay = self.delay_ns > 0 and self.varying_delay is None and not self.own_delay
         return bool(
             delay or self.loss or self.burst_loss or self.jitter or self.reorder or self.duplicate or self.corrupt
         )
@@ -146,9 +149,16 @@ class Direction:
         return constant and self.delay_ns > 1000 and self.delay_ns % 1000 != 0
 
     @property
+    def own_delay(self) -> bool:
+        """Whether a constant delay is the own wire's: netem does not take its parts of a microsecond, or its timer would be
+        one more beside that of the processing time."""
+        return self.fine_delay or self.overhead_ns > 0
+
+    @property
     def needs_own_wire(self) -> bool:
         """Whether the wire has what netem does not know."""
-        return bool(self.bit_errors or self.varying_loss or self.varying_delay or self.fine_delay)
+        changes = self.varying_loss or self.varying_delay
+        return bool(self.bit_errors or changes or self.fine_delay or self.overhead_ns)
 
     @property
     def has_wire(self) -> bool:

@@ -24,6 +24,7 @@ STEPS_PER_MESSAGE = 3000
 RATE_ANCHOR, RATE_PERIOD, RATE_STEPS, RATE_CHANCES = 1, 2, 3, 4
 WIRE_ANCHOR, WIRE_LIMIT, WIRE_SURVIVAL = 1, 2, 3
 WIRE_DELAYS, WIRE_DELAY_PERIOD, WIRE_LOSSES, WIRE_LOSS_PERIOD = 4, 5, 6, 7
+WIRE_OVERHEADS, WIRE_RATE = 8, 9
 RED_PARAMS = 1
 DELACK_TIME = 1
 RED_ECN, RED_GENTLE = 1, 2
@@ -71,15 +72,25 @@ def rate_qdisc(interface: str, rate: Steps | RateTrace) -> OwnQdisc:
 
 
 def wire_qdisc(
-    interface: str, limit_packets: int, delay: Steps | None, loss: Steps | None, bit_error_rate: float
+    interface: str,
+    limit_packets: int,
+    delay: Steps | None,
+    loss: Steps | None,
+    bit_error_rate: float,
+    rate_bps: int | None = None,
+    overhead_ns: int = 0,
 ) -> OwnQdisc:
-    """A wire with delay (ns) and loss (0 to 1) that change, and bit errors."""
+    """A wire with delay (ns) and loss (0 to 1) that change, bit errors, a rate, and a processing time from the run's start on."""
     fixed = [(WIRE_LIMIT, struct.pack("=I", limit_packets))]
     if bit_error_rate:
         # in two steps: a float has 53 bits, and 1 - survival is what must be exact
         survival = (1 << 64) - max(1, round((1 - byte_survival(bit_error_rate)) * 2**64))
         fixed.append((WIRE_SURVIVAL, struct.pack("=Q", survival)))
-    timelines = []
+    if rate_bps is not None:
+        fixed.append((WIRE_RATE, struct.pack("=Q", rate_bps)))
+    timelines: list[tuple[int, tuple[tuple[int, int], ...]]] = []
+    if overhead_ns:  # before the run, links are measured as they are
+        timelines.append((WIRE_OVERHEADS, ((0, 0), (1, overhead_ns))))
     for steps, kind, period, scale in (
         (delay, WIRE_DELAYS, WIRE_DELAY_PERIOD, 1),
         (loss, WIRE_LOSSES, WIRE_LOSS_PERIOD, 1 << 32),

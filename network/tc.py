@@ -54,8 +54,21 @@ def wire(source: str, target: str, direction: Direction) -> Place:
     parent = "root"
     if direction.needs_own_wire:
         limit = netem_limit(direction)
-        delay = Steps((0,), (direction.delay_ns,)) if direction.fine_delay else _without_jitter(direction)
-        own.append(wire_qdisc(target, limit, delay, direction.varying_loss, direction.bit_errors))
+        delay = _without_jitter(direction)
+        if delay is None and direction.own_delay:
+            delay = Steps((0,), (direction.delay_ns,))
+        rate_bps = direction.rate_bps if direction.overhead_ns and not paced_by_own(direction) else None
+        own.append(
+            wire_qdisc(
+                target,
+                limit,
+                delay,
+                direction.varying_loss,
+                direction.bit_errors,
+                rate_bps,
+                direction.overhead_ns,
+            )
+        )
         parent = "parent 1:1 handle 10:"
     netem = netem_words(direction)
     if netem:
@@ -76,7 +89,7 @@ def _without_jitter(direction: Direction) -> Steps | None:
 def netem_words(direction: Direction) -> str:
     """The direction's constant delay, jitter, loss and rate as netem has them; empty where there is nothing of it."""
     words = []
-    delay_ns = direction.delay_ns if direction.varying_delay is None and not direction.fine_delay else 0
+    delay_ns = direction.delay_ns if direction.varying_delay is None and not direction.own_delay else 0
     jitter = direction.jitter
     if jitter is not None and direction.varying_delay is not None:
         delay_ns = -jitter.reach_ns[0]
@@ -96,7 +109,7 @@ def netem_words(direction: Direction) -> str:
         words.append(f"corrupt {_percent(direction.corrupt)}")
     if direction.reorder:
         words.append(f"reorder {_percent(direction.reorder)}")
-    if direction.rate_bps is not None and not paced_by_own(direction):
+    if direction.rate_bps is not None and not paced_by_own(direction) and not direction.overhead_ns:
         words.append(f"rate {direction.rate_bps}bit")
     elif jitter is not None and jitter.keeps_order:
         words.append(f"rate {ORDERING_RATE}")
@@ -117,7 +130,8 @@ def _burst_words(model: GilbertElliott | FourState) -> str:
 def netem_limit(direction: Direction) -> int:
     """Packets that the wire must be able to hold: those in flight, were all of them 64 bytes long, with a margin."""
     pps = UNLIMITED_PPS if direction.rate_bps is None else direction.rate_bps / (64 * 8)
-    longest_ns = direction.delay_ns + (direction.jitter.reach_ns[1] if direction.jitter else 0)
+    jitter_ns = direction.jitter.reach_ns[1] if direction.jitter else 0
+    longest_ns = direction.delay_ns + direction.overhead_ns + jitter_ns
     return max(NETEM_MIN_LIMIT, int(NETEM_MARGIN * pps * longest_ns / 1e9))
 
 
@@ -151,7 +165,7 @@ def own_work(module: str, direction: Direction) -> str:
     if module not in own_modules([direction]):
         return ""
     words = {
-        "warp_wire": "changing delay or loss, parts of a microsecond of delay, or bit errors",
+        "warp_wire": "changing delay or loss, parts of a microsecond of delay, bit errors, or hosts' processing times",
         "warp_red": "queue red_packets",
         "warp_delack": "ACKs of every second packet (ack: second)",
     }

@@ -69,9 +69,28 @@ class HostRules(Model):
     initial_window: Annotated[int, Field(ge=1, le=1000)] | None = None
 
 
-class Hosts(HostRules):
-    """Rules for all hosts, and exceptions by name under `only`."""
+NO_OVERHEAD = "none"
+MOST_OVERHEAD_NS = 10_000_000_000
 
+
+def _overhead(text: str) -> None:
+    if text in ("auto", NO_OVERHEAD):
+        return
+    try:
+        ns = quantities.delay_ns(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; or auto, or none") from error
+    if not 0 < ns <= MOST_OVERHEAD_NS:
+        raise ValueError(f"{text!r}: a host takes more than 0 and at most 10 s for a packet; none is none at all")
+
+
+class Hosts(HostRules):
+    """Rules for all hosts, and exceptions by name under `only`.
+
+    overhead: the longest time that a host in virtual time takes for a packet; auto is a full packet's at the bottleneck, None none
+    """
+
+    overhead: Annotated[str, checked(_overhead)] | None = None
     only: dict[NodeName, HostRules] = {}
 
     @model_validator(mode="after")
@@ -86,7 +105,10 @@ class Hosts(HostRules):
 
 
 class Flow(StartValues):
-    """One flow; ends at `stop`, after `size`, or with the experiment."""
+    """One flow; ends at `stop`, after `size`, or with the experiment.
+
+    exactly: it starts at `start` to the nanosecond, also where other flows do
+    """
 
     name: Name | None = None
     cca: Cca
@@ -97,6 +119,7 @@ class Flow(StartValues):
     size: Size | None = None
     app: Literal["iperf3", "file"] = "iperf3"
     parallel: Annotated[int, Field(ge=1, le=128)] = 1
+    exactly: bool | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -32,6 +32,7 @@ from schema.model import Experiment, Flow, HostRules
 from schema.traffic import TcpEntry
 from testbed import compile_starts, compile_traffic
 from testbed.compile_context import Window
+from testbed.compile_overhead import apart, with_overheads
 from testbed.network import network_of
 
 START_GRID_S = 3600
@@ -55,19 +56,25 @@ DEFAULT_RATE_BPS = 10**10
 """What a path without any rate counts as when buffers are sized."""
 
 
-def compile_plan(experiment: Experiment, document: Document, seed: int = 1) -> Plan:
+def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exact: bool = False) -> Plan:
     """The agent's plan of a resolved experiment (one without a sweep) and a seed, which random traffic comes from.
+
+    exact: hosts take no time of the model's for a packet, as those in real time, which take their own
 
     Raises SpecError for flows between unknown nodes, and whatever `network_of` raises.
     """
     network = network_of(experiment, document)
     _check_nodes(experiment, document, network)
     network = with_ack_waits(network, experiment)
+    if not exact:
+        network = with_overheads(network, experiment)
     compile_traffic.check_names(experiment, document, [node.name for node in network.nodes])
     when = compile_traffic.windows(experiment, document, seed)
     flows = tuple(_flow(i, flow, when[flow_name(i, flow)]) for i, flow in enumerate(experiment.flows))
     values = [compile_starts.values_of(experiment, document, ("flows", i)) for i in range(len(flows))]
     flows = compile_starts.with_client_ports(flows, values, document)
+    if not exact:
+        flows = apart(flows, experiment, network, seed)
     ports = [compile_traffic.port(experiment, i) for i in range(len(experiment.traffic))]
     starts = compile_starts.starts(experiment, document, flows, ports)
     flows += tuple(compile_traffic.flow_plans(experiment, when))

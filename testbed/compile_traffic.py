@@ -19,6 +19,7 @@ from schema.load import Document, Loc
 from schema.model import Experiment, Flow
 from testbed import traffic as compilers
 from testbed.compile_context import Context, Window
+from testbed.compile_overhead import are_together
 
 COMPILERS: dict[str, Callable[[Any, Context], None]] = merged(compilers, "COMPILERS")
 
@@ -31,7 +32,7 @@ def names(experiment: Experiment) -> tuple[list[str], list[str]]:
 
 def is_random(experiment: Experiment) -> bool:
     """Whether the plan depends on the seed."""
-    return bool(experiment.traffic or experiment.starts)
+    return bool(experiment.traffic or experiment.starts or are_together(experiment))
 
 
 def _fail(document: Document, loc: Loc, message: str) -> SpecError:

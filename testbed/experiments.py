@@ -18,7 +18,7 @@ from schema.repeats import Repeats
 from testbed.claims import check_claims
 from testbed.compile import compile_plan
 from testbed.compile_traffic import is_random
-from testbed.lint import Finding, lint
+from testbed.lint import Finding, lint, phase_effects
 from testbed.runs import Run, count_runs, expand
 
 MAX_RUNS = 100_000
@@ -39,8 +39,8 @@ class Prepared:
         return [finding for finding in self.findings if finding.severity == "error"]
 
 
-def prepare(path: Path, seed: int | None = None) -> Prepared:
-    """Read and check everything about an experiment file.
+def prepare(path: Path, seed: int | None = None, host: str | None = None) -> Prepared:
+    """Read and check everything about an experiment file; host: the kind that executes it, where it is not the file's.
 
     Raises SpecError or UsageError; starts nothing.
     """
@@ -55,8 +55,10 @@ def prepare(path: Path, seed: int | None = None) -> Prepared:
     for run in runs:
         key = run.experiment.model_dump_json() + (str(run.seed) if is_random(run.experiment) else "")
         if key not in cached:
-            cached[key] = compile_plan(run.experiment, run.document, run.seed)
+            exact = (host or run.experiment.host) != "virtual"
+            cached[key] = compile_plan(run.experiment, run.document, run.seed, exact)
             findings += lint(cached[key])
+            findings += [] if exact else phase_effects(cached[key])
         plans.append(cached[key])
     return Prepared(experiment, document, runs, plans, list(dict.fromkeys(findings)))
 

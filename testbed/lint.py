@@ -132,6 +132,34 @@ def _arriving_bps(paths: Iterable[list[tuple[str, str, Direction]]]) -> dict[tup
     return {link: sum(rates.values()) for link, rates in firsts.items()}
 
 
+def phase_effects(plan: Plan) -> Iterator[Finding]:
+    """[12] Flows that share a drop-tail queue fall into step with it where nothing moves their packets (virtual time only)."""
+    directions = {(a, b): d for flow in plan.flows for a, b, d in path(plan.network, flow.source, flow.destination)}
+    ways: dict[tuple[str, str], list[str]] = {}
+    for flow in plan.flows:
+        hops = path(plan.network, flow.source, flow.destination) + path(plan.network, flow.destination, flow.source)
+        if any(_moves_packets(d) for _, _, d in hops):
+            continue
+        for a, b, _ in path(plan.network, flow.source, flow.destination):
+            ways.setdefault((a, b), []).extend([flow.name] * flow.parallel)
+    for (a, b), names in ways.items():
+        direction = directions[a, b]
+        if len(names) > 1 and direction.buffer is not None and direction.queue.kind == "droptail":
+            shown = ", ".join(dict.fromkeys(names[:3])) + (" …" if len(names) > 3 else "")
+            yield Finding(
+                "phase-effects",
+                "warning",
+                f"{a}→{b}: {len(names)} connections ({shown}) share a drop-tail queue and nothing moves their packets: who "
+                "loses one is decided by phase, and shares jump with the RTT; write hosts: {overhead: auto}",
+            )
+
+
+def _moves_packets(direction: Direction) -> bool:
+    """Whether something random or changing keeps the packets of a link out of step."""
+    random_loss = direction.loses or direction.reorder or direction.duplicate
+    return bool(direction.overhead_ns or direction.jitter or random_loss or direction.varying_rate)
+
+
 RULES: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
     _in_flight_limit,
     _bottleneck_buffer,

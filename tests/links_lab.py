@@ -8,7 +8,7 @@ import math
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,18 @@ RECORD = np.dtype([("number", "<i4"), ("sent", "<i8"), ("arrived", "<i8"), ("len
 
 @dataclass(frozen=True)
 class Traffic:
-    """count frames of sizes in turn, gap_ns apart, over a link in these words."""
+    """count frames of sizes in turn, gap_ns apart, over a link in these words; overhead_ns: the host's longest time for one."""
 
     words: Mapping[str, str]
     count: int
     gap_ns: int
     sizes: Sequence[int] = (100,)
+    overhead_ns: int = 0
 
 
 def send(kernel: GuestKernel, folder: Path, jobs: Mapping[str, Traffic], seed: int = 1) -> dict[str, Any]:
     """All jobs at once, each over a link of its own; arrivals by name in the order of their arrival."""
-    directions = {name: direction(job.words) for name, job in jobs.items()}
+    directions = {name: replace(direction(job.words), overhead_ns=job.overhead_ns) for name, job in jobs.items()}
     nodes = {name: f"d{i}" for i, name in enumerate(jobs)}
     links = tuple(Link("s", nodes[name], directions[name], Direction()) for name in jobs)
     network = Network((Node("s"), *(Node(node) for node in nodes.values())), links)

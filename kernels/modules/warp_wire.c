@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * warp_wire: delay and loss that change with time, and loss by bit errors
+ * warp_wire: delay and loss that change with time, loss by bit errors, processing times
  *
  * In a nutshell: a queueing discipline that drops a packet with the probability
  * of the moment, and hands on the others after the delay of the moment, in order.
@@ -14,6 +14,12 @@
  * - Delay by time: a timeline of ns.  A packet never overtakes another one: where
  *   the delay falls, packets leave together with the one before them, as on a
  *   link that resequences.
+ * - Rate: the last bit of a packet leaves when the link has sent those before it,
+ *   which netem's rate does too.
+ * - Processing time: each packet is late by an even draw between nothing and the
+ *   moment's largest time.  It comes behind the rate, so that packets that follow
+ *   one another without a gap keep their own draws, and is part of the one time at
+ *   which the packet is due: no timer runs for it.
  *
  * Senders are not told of losses.  Random numbers come from a generator of its
  * own, seeded from the kernel's, so that other queues' draws do not move.
@@ -40,6 +46,8 @@ enum {
 	WARP_WIRE_DELAY_PERIOD,	/* u64, ns; 0 once */
 	WARP_WIRE_LOSSES,	/* struct warp_step[], units of 2^-32 */
 	WARP_WIRE_LOSS_PERIOD,	/* u64, ns; 0 once */
+	WARP_WIRE_OVERHEADS,	/* struct warp_step[], ns, largest processing time */
+	WARP_WIRE_RATE,		/* u64, bit/s; 0: as fast as packets come */
 	__WARP_WIRE_MAX,
 };
 
@@ -53,15 +61,19 @@ static const struct nla_policy warp_wire_policy[WARP_WIRE_MAX + 1] = {
 	[WARP_WIRE_DELAY_PERIOD]	= { .type = NLA_U64 },
 	[WARP_WIRE_LOSSES]		= { .type = NLA_BINARY },
 	[WARP_WIRE_LOSS_PERIOD]		= { .type = NLA_U64 },
+	[WARP_WIRE_OVERHEADS]		= { .type = NLA_BINARY },
+	[WARP_WIRE_RATE]		= { .type = NLA_U64 },
 };
 
 struct warp_wire {
 	struct Qdisc		*child;
 	struct qdisc_watchdog	watchdog;
-	struct warp_timeline	delay, loss;
+	struct warp_timeline	delay, loss, overhead;
 	struct sk_buff_head	under_way;
 	struct rnd_state	random;
 	u64			last_due_ns;
+	u64			free_ns;	/* when the link has sent all that came */
+	u64			rate_bps;
 	u64			survival;
 	u32			limit;
 };
@@ -100,6 +112,18 @@ static void warp_wire_delay(struct warp_wire *q, struct sk_buff *skb)
 	u64 now_ns = ktime_get_ns(), until_ns;
 	u64 due_ns = now_ns;
 
+	if (q->rate_bps) {
+		u64 bits = (u64)qdisc_pkt_len(skb) * 8;
+
+		q->free_ns = max(q->free_ns, now_ns) + div64_u64(bits * NSEC_PER_SEC, q->rate_bps);
+		due_ns = q->free_ns;
+	}
+	if (q->overhead.n) {
+		u64 most_ns = warp_timeline_at(&q->overhead, now_ns, &until_ns);
+
+		if (most_ns)
+			due_ns += mul_u64_u32_shr(most_ns, prandom_u32_state(&q->random), 32);
+	}
 	if (q->delay.n)
 		due_ns += warp_timeline_at(&q->delay, now_ns, &until_ns);
 	q->last_due_ns = max(q->last_due_ns, due_ns);
@@ -168,6 +192,7 @@ static void warp_wire_reset(struct Qdisc *sch)
 	while ((skb = __skb_dequeue(&q->under_way)))
 		rtnl_kfree_skbs(skb, skb);
 	q->last_due_ns = 0;
+	q->free_ns = 0;
 	qdisc_watchdog_cancel(&q->watchdog);
 }
 
@@ -187,12 +212,17 @@ static int warp_wire_change(struct Qdisc *sch, struct nlattr *opt, struct netlin
 	if (!err)
 		err = warp_timeline_change(sch, &q->loss, tb[WARP_WIRE_ANCHOR],
 					   tb[WARP_WIRE_LOSS_PERIOD], tb[WARP_WIRE_LOSSES], extack);
+	if (!err)
+		err = warp_timeline_change(sch, &q->overhead, tb[WARP_WIRE_ANCHOR], NULL,
+					   tb[WARP_WIRE_OVERHEADS], extack);
 	if (err)
 		return err;
 	if (tb[WARP_WIRE_LIMIT])
 		q->limit = nla_get_u32(tb[WARP_WIRE_LIMIT]);
 	if (tb[WARP_WIRE_SURVIVAL])
 		q->survival = nla_get_u64(tb[WARP_WIRE_SURVIVAL]);
+	if (tb[WARP_WIRE_RATE])
+		q->rate_bps = nla_get_u64(tb[WARP_WIRE_RATE]);
 	return 0;
 }
 
@@ -215,6 +245,7 @@ static void warp_wire_destroy(struct Qdisc *sch)
 	qdisc_put(q->child);
 	kvfree(q->delay.step);
 	kvfree(q->loss.step);
+	kvfree(q->overhead.step);
 }
 
 static struct Qdisc_ops warp_wire_ops = {
@@ -245,4 +276,4 @@ static void __exit warp_wire_module_exit(void)
 module_init(warp_wire_module_init);
 module_exit(warp_wire_module_exit);
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Delay and loss that change with time, and loss by bit errors");
+MODULE_DESCRIPTION("Delay and loss that change with time, loss by bit errors, processing times");

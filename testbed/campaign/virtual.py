@@ -56,7 +56,7 @@ def job_of(campaign: Campaign, transfer: Transfer) -> Job:
     }  # fmt: skip
     document = Document(f"{campaign.campaign} {transfer.receiver}", json.dumps(spec))
     run = Run(validate(spec, document), transfer.params, transfer.seed, document)
-    return Job(run, limited(compile_plan(run.experiment, document), campaign), transfer.id)
+    return Job(run, limited(compile_plan(run.experiment, document, exact=True), campaign), transfer.id)
 
 
 def limited(plan: Plan, campaign: Campaign) -> Plan:

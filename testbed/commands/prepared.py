@@ -23,7 +23,7 @@ from testbed.selection import select
 def prepared(options: argparse.Namespace) -> Prepared:
     if options.jobs < 0 or options.seed < 0:
         raise UsageError("--jobs and --seed take numbers from 1 on (0: the default)")
-    prepared = prepare(options.experiment, options.seed or None)
+    prepared = prepare(options.experiment, options.seed or None, options.host)
     kind_of(prepared, options)
     if prepared.errors:
         raise UsageError("\n".join(f"{options.experiment}: {f.rule}: {f.message}" for f in prepared.errors))

@@ -23,7 +23,7 @@ title: A full queue
 duration: 20s
 warmup: 8s
 topology: {name: dumbbell, params: {rate: RATE, delay: 4ms, buffer: BUFFER, access_rate: none, access_delay: 1ms}}
-hosts: {ack: every}
+hosts: {ack: every, overhead: none}
 flows:
   - {name: f1, cca: reno, from: s1, to: d1}
 """

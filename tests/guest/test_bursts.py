@@ -21,7 +21,7 @@ warmup: 2s
 topology:
   name: dumbbell
   params: {rate: 50mbit, delay: 9ms, buffer: 100p, access_rate: 1gbit, access_delay: 500us}
-hosts: {bursts: linux, ack: every}
+hosts: {bursts: linux, ack: every, overhead: none}
 flows:
   - {name: f1, cca: vegas, from: s1, to: d1}
 sweep:

@@ -24,7 +24,7 @@ duration: 12s
 topology:
   name: dumbbell
   params: {pairs: 2, rate: 20mbit, delay: 24ms, buffer: 60p, access_rate: 1gbit, access_delay: 500us}
-hosts: {ack: every}
+hosts: {ack: every, overhead: none}
 flows:
   - {name: spm, cca: spm, from: s1, to: d1}
   - {name: reno, cca: reno, from: s1, to: d2, start: 8s}
@@ -102,7 +102,7 @@ def test_every_algorithm_begins_with_the_values_of_its_flow(kernel: GuestKernel,
         f"warpbed: 1\nname: every\ntitle: Every algorithm\nduration: {len(names) * GAP_S + 2}s\n"
         "topology:\n  name: dumbbell\n"
         "  params: {rate: 50mbit, delay: 19ms, buffer: 500p, access_rate: 1gbit, access_delay: 500us}\n"
-        "hosts: {ack: every}\nsamplers: {sockets: off}\nflows:\n" + "\n".join(lines) + "\n"
+        "hosts: {ack: every, overhead: none}\nsamplers: {sockets: off}\nflows:\n" + "\n".join(lines) + "\n"
     )
     (run,) = lab.runs(lab.execute(tmp_path, text))
     (capture,) = (run["path"] / "raw").glob("s1-*.pcap")

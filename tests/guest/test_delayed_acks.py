@@ -26,7 +26,7 @@ duration: 4s
 topology:
   name: dumbbell
   params: {rate: 10mbit, delay: 19ms, buffer: 12p, access_rate: 1gbit, access_delay: 500us}
-hosts: {only: {d1: {ack: second, ack_wait: 100ms}}}
+hosts: {overhead: none, only: {d1: {ack: second, ack_wait: 100ms}}}
 flows:
   - {name: f1, cca: reno, from: s1, to: d1, app: file, size: 600KB, initial_window: 1}
   - {name: f2, cca: cubic, from: s1, to: d1, size: 300KB, start: 1500ms}

@@ -21,7 +21,7 @@ duration: 2s
 topology:
   name: dumbbell
   params: {rate: 50mbit, delay: 9ms, buffer: 100p, access_rate: 1gbit, access_delay: 500us}
-hosts: {initial_window: 10, only: {d1: {initial_window: 30}}}
+hosts: {overhead: none, initial_window: 10, only: {d1: {initial_window: 30}}}
 flows:
   - {name: f1, cca: reno, from: s1, to: d1, size: 60KB, app: file}
 sweep:

@@ -194,6 +194,46 @@ def test_pie_holds_its_target(arrivals: dict[str, Any]) -> None:
     assert lost(found, MANY)[MANY // 2 :].mean() == pytest.approx(1 - 727 / 800, rel=0.05)
 
 
+HOSTS = {
+    "overhead": Traffic({"rate": "10mbit", "delay": "3ms", "buffer": "9p"}, 5000, MS, (1000,), overhead_ns=800_000),
+    "overhead of a full link": Traffic(
+        {"rate": "10mbit", "delay": "3ms", "buffer": "500p"}, 3000, 792_000, (1000,), overhead_ns=800_000),
+    "overhead and loss": Traffic({"delay": "3ms", "loss": "gilbert-elliott p=2% r=25%"}, 5000, MS, overhead_ns=MS // 2),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def hosts(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return send(kernel, tmp_path_factory.mktemp("hosts"), HOSTS)
+
+
+def test_a_processing_time_is_drawn_evenly_and_frames_keep_their_order(hosts: dict[str, Any]) -> None:
+    """1000 bytes take 800 µs at 10 Mbit/s and come every millisecond, so none waits for the one before it."""
+    found = hosts["overhead"]
+    took = found["arrived"] - found["sent"] - 800_000 - 3 * MS
+    assert len(found) == 5000 and took.min() > -NEAR_NS and took.max() < 800_000 + NEAR_NS
+    assert_distribution(took[took > 0], lambda t: t / 800_000)
+    assert (np.diff(found["number"]) > 0).all()
+
+
+def test_a_full_link_keeps_its_rate_beside_processing_times(hosts: dict[str, Any]) -> None:
+    """Frames come 1 % faster than they can be sent, so they leave the link every 800 µs; draws move each and do not add up."""
+    found = hosts["overhead of a full link"][100:]
+    assert len(found) == 2900
+    late = found["arrived"] - 800_000 * found["number"].astype(np.int64)
+    assert 790_000 < late.max() - late.min() < 800_000 + NEAR_NS
+    assert late.std() > 100_000
+    rate = (len(found) - 1) * 8e12 / (found["arrived"][-1] - found["arrived"][0])
+    assert rate == pytest.approx(10e6, rel=0.001)
+
+
+def test_a_processing_time_leaves_the_loss_as_it_is(hosts: dict[str, Any]) -> None:
+    missing, model = lost(hosts["overhead and loss"], 5000), GilbertElliott(0.02, 0.25)
+    assert_share(missing.sum(), 5000, model.mean, model.clumping)
+    took = hosts["overhead and loss"]["arrived"] - hosts["overhead and loss"]["sent"] - 3 * MS
+    assert_distribution(took, lambda t: t / (MS / 2))
+
+
 EXACT = {
     "delay steps": Traffic({"delay": "steps 0s=10ms 2s=30ms 4s=5ms repeat=6s"}, 12_000, MS),
     "rate steps": Traffic(

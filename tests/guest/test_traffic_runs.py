@@ -22,6 +22,7 @@ duration: 6s
 topology:
   name: dumbbell
   params: {pairs: 3, rate: 20mbit, delay: 9ms, buffer: 200p, access_rate: 1gbit, access_delay: 500us}
+hosts: {overhead: none}
 traffic:
   - {name: wave, kind: cbr, from: s2, to: d2, rate: 2mbit, start: 3s, on: 500ms, off: 500ms}
   - {name: pairs, kind: packet_pairs, from: s1, to: d1, gaps: [0s, 100us, 1ms], every: 100ms, stop: 3s}

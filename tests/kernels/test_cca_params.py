@@ -21,7 +21,7 @@ name: groups
 title: Three values of TTFWC's tp in one run
 duration: 10s
 topology: {name: dumbbell, params: {pairs: 3, rate: 15mbit, delay: 18ms, buffer: 40p, access_rate: 1gbit, access_delay: 500us}}
-hosts: {ack: every, mss: 960}
+hosts: {ack: every, mss: 960, overhead: none}
 flows:
 """
 THREE = ("tfwc", "{name: ttfwc, params: {tp: 40}}", "{name: ttfwc2, params: {tp: 90}}")

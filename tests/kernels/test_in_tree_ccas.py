@@ -95,7 +95,7 @@ name: westwood
 title: Westwood beside data in the other direction, whose queue bunches its ACKs
 duration: 40s
 topology: {name: dumbbell, params: {rate: 10mbit, delay: 29ms, buffer: 40p, access_rate: 1gbit, access_delay: 500us}}
-hosts: {ack: every}
+hosts: {ack: every, overhead: none}
 flows:
   - {name: f1, cca: westwood, from: s1, to: d1}
   - {name: back, cca: cubic, from: d1, to: s1, start: 1s}

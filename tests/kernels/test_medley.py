@@ -20,7 +20,7 @@ title: Ho 2008 Fig 5.1
 duration: 60s
 warmup: 30s
 topology: {name: dumbbell, params: {rate: 50mbit, delay: 48ms, buffer: BUFFER, access_rate: 1gbit, access_delay: 1ms}}
-hosts: {ack: every, mss: 960}
+hosts: {ack: every, mss: 960, overhead: none}
 flows:
   - {name: f1, cca: medley, from: s1, to: d1}
 """
