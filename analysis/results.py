@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,9 +94,10 @@ def parse_run(text: str, path: Path) -> Run:
         for row in verdict.get("reasons") or ()
         if isinstance(row, dict)
     )
+    experiment, run = identity(path)
     return Run(
-        experiment=str(data.get("experiment") or path.parent.name),
-        run=str(data.get("run") or path.name.partition(FAILED)[0]),
+        experiment=experiment,
+        run=run,
         path=path,
         seed=data.get("seed"),
         params=_mapping(data.get("params")),
@@ -111,6 +113,12 @@ def parse_run(text: str, path: Path) -> Run:
         timing=_mapping(data.get("timing")),
         packets=str(data.get("packets") or ""),
     )
+
+
+def identity(path: Path) -> tuple[str, str]:
+    """Experiment and run, by the folder that holds them: what a file says of itself may be another's name."""
+    whole = Path(os.path.abspath(path))
+    return whole.parent.name, whole.name.partition(FAILED)[0]
 
 
 def other_format(version: Any) -> str:
@@ -131,7 +139,8 @@ def load_run(path: Path) -> Run:
         error = f"run.json cannot be read: {problem}"
     except ResultsError as problem:
         error = str(problem)
-    return Run(experiment=path.parent.name, run=path.name.partition(FAILED)[0], path=path, error=error)
+    experiment, run = identity(path)
+    return Run(experiment=experiment, run=run, path=path, error=error)
 
 
 def load_experiment(folder: Path, names: Sequence[str] | None = None) -> tuple[Run, ...]:

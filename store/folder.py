@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis import integrity
 from analysis.errors import ResultsError
 from analysis.metrics.registry import REGISTRY
 from analysis.results import FAILED, Run, parse_run, quantity, show
@@ -124,6 +126,13 @@ def read(path: Path) -> RunFolder:
         run = parse_run(text, path)
     except (OSError, UnicodeDecodeError, ResultsError) as error:
         raise StoreUsageError(str(error)) from error
+    try:
+        wrong = integrity.problems(path, json.loads(text))
+    except OSError as error:
+        raise StoreUsageError(f"{path}: {error}") from error
+    if wrong:
+        remedy = f"put it back, or ./warpbed collect {path} makes the records again"
+        raise StoreUsageError(integrity.said(path, wrong, remedy))
     files = {kind: file for kind in records.SCHEMAS if (file := path / "records" / f"{kind}.parquet").is_file()}
     digest = hashlib.sha256(text.encode())
     for kind, file in sorted(files.items()):
@@ -195,7 +204,7 @@ def _row(run: Run, path: Path, start_ns: int, duration_s: float, digest: str) ->
     parameters = [f"{name} {show(value)}" for name, value in run.params.items()]
     seed = run.seed if isinstance(run.seed, int) and abs(run.seed) < 2**63 else None
     row = RunRow(
-        experiment=run.experiment, run=path.name if FAILED in path.name else run.run, status=run.status, error=run.error,
+        experiment=run.experiment, run=_name(path, run), status=run.status, error=run.error,
         host=run.host, kernel=str(kernel.get("release") or ""), build=str(build.get("key") or kernel.get("key") or ""),
         cca=", ".join(_algorithms(run)), seed=seed, verdict=run.verdict,
         reasons="; ".join(f"{reason.rule}: {reason.message}" for reason in run.reasons),
@@ -208,6 +217,11 @@ def _row(run: Run, path: Path, start_ns: int, duration_s: float, digest: str) ->
     )  # fmt: skip
     texts = {field.name: _clean(value) for field in fields(row) if isinstance(value := getattr(row, field.name), str)}
     return replace(row, **texts)
+
+
+def _name(path: Path, run: Run) -> str:
+    name = Path(os.path.abspath(path)).name
+    return name if FAILED in name else run.run
 
 
 def _algorithms(run: Run) -> list[str]:

@@ -10,7 +10,7 @@ import argparse
 import importlib
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from base.errors import WarpbedError
@@ -80,12 +80,21 @@ def main(argv: list[str] | None = None) -> int:
         code: int = _module("test").run_pytest(arguments[1:])
         return code
     options = parser(_named(arguments)).parse_args(arguments)
+    return ended(lambda: options.function(options))
+
+
+def ended(command: Callable[[], int]) -> int:
+    """A command's exit code; what stops it is told in a sentence, not in a traceback."""
     try:
-        code = options.function(options)
+        return command()
     except WarpbedError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except OSError as error:  # a full disk, a folder that cannot be read: it names the file, and the same call resumes
+        print(
+            f"{error.filename or 'a file'}: {error.strerror or error}; nothing half is left, run it again",
+            file=sys.stderr,
+        )
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 1
-    return code
+    return 1

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from analysis import metrics
+from analysis import integrity, metrics
 from analysis.errors import AnalysisError
 from analysis.verdict import Evidence, judge
 from base import quantities
@@ -32,6 +32,9 @@ def finish(folder: Path) -> None:
     The new records replace the old ones only when all of them are there. Raises CollectError, AnalysisError, UsageError.
     """
     document = read_run(folder / "run.json")
+    if wrong := integrity.problems(folder, document, ["raw"]):
+        remedy = f"put it back, or remove {integrity.KEY} from run.json if the change is meant"
+        raise UsageError(integrity.said(folder, wrong, remedy))
     try:
         plan = from_json((folder / "raw/plan.json").read_text())
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -59,6 +62,7 @@ def finish(folder: Path) -> None:
     document["verdict"] = judge(
         Evidence(plan, facts, folder / "records", console, tuple(map(str, collected.damage)), tuple(collected.clocks))
     )
+    document[integrity.KEY] = integrity.digests(folder)
     replace_text(folder / "run.json", json.dumps(document, indent=1) + "\n")
 
 

@@ -112,10 +112,11 @@ def purge_aside(base: Path) -> int:
         return 0
     if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid():
         return 0
-    for entry in entries:
-        name, dot, suffix = entry.partition(".")
-        lock = root / entry
-        if dot + suffix != ".lock" or not NAME.fullmatch(name):
+    # a folder may have lost its lock: it could not be removed when its maker ended (a disk with errors), the lock could
+    names = {name for name, dot, suffix in (e.partition(".") for e in entries) if dot + suffix in (".lock", *PARTS)}
+    for name in sorted(names):
+        lock = root / f"{name}.lock"
+        if not NAME.fullmatch(name):
             continue
         try:
             held = _lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

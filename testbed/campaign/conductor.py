@@ -19,7 +19,7 @@ from base.errors import WarpbedError
 from testbed.campaign import remote
 from testbed.campaign.attempt import Attempt, AttemptError, Place, facts_of
 from testbed.campaign.ends import End
-from testbed.campaign.journal import Journal
+from testbed.campaign.journal import Journal, JournalError
 from testbed.campaign.limits import day_left_s, exceeds_total
 from testbed.campaign.model import Campaign
 from testbed.campaign.publish import RECEIVER, SENDER
@@ -131,7 +131,7 @@ class Conductor:
                 self.journal.add(
                     "abandoned", transfer=transfer.id, attempt=number, reason="it had not begun at the sender"
                 )
-            except StoppedError:
+            except (StoppedError, JournalError):
                 raise
             except Exception as error:  # noqa: BLE001 — whatever it is, it belongs to this attempt, and the campaign goes on
                 failures += 1
@@ -172,7 +172,7 @@ class Conductor:
                 if time.monotonic() > deadline:
                     raise AttemptError(f"measured, but not brought home: {error}") from error
                 if not noted:
-                    with contextlib.suppress(OSError):  # it may be the journal's own disk that is full
+                    with contextlib.suppress(JournalError):  # it may be the journal's own disk that is full
                         self.journal.add("waiting", transfer=attempt.transfer.id, reason=str(error))
                 noted = True
                 self._wait(self.retry_s)

@@ -21,8 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from base.errors import WarpbedError
+from base.files import sync_folder
 
 FOLDER = ".campaign"
+
+
+class JournalError(WarpbedError):
+    """What happened cannot be written down: nothing further may be begun."""
 
 
 class Journal:
@@ -33,8 +38,18 @@ class Journal:
         self.file = self.folder / "journal.jsonl"
 
     def add(self, event: str, **facts: Any) -> dict[str, Any]:
-        """Write an event and wait until it is on the disk."""
+        """Write an event and wait until it is on the disk. Raises JournalError."""
         entry = {"time": round(self._now(), 3), "event": event, **facts}
+        try:
+            self._write(entry)
+        except OSError as error:
+            raise JournalError(
+                f"{self.file}: {error.strerror}; the campaign stops here: make room, and the same command resumes it"
+            ) from error
+        return entry
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        is_new = not self.file.exists()
         self.folder.mkdir(parents=True, exist_ok=True)
         line = json.dumps(entry) + "\n"
         with open(self.file, "ab+") as file:
@@ -43,7 +58,9 @@ class Journal:
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
-        return entry
+        if is_new:
+            sync_folder(self.folder)
+            sync_folder(self.folder.parent)
 
     def events(self) -> list[dict[str, Any]]:
         """All events in their order; lines that a crash has cut are left out."""

@@ -332,15 +332,18 @@ def test_a_new_column_of_a_record_is_migrated_in(database: store_lab.Database, m
 
 def test_hostile_names_and_values_are_stored_as_they_are(database: store_lab.Database, tmp_path: Path) -> None:
     results = store_lab.results(tmp_path, 5.0, (Case("reno", 50, 1),))
-    run = next(results.glob("*/run.json"))
     nasty = "'; DROP TABLE runs; --\\ \"\n\t\\u0000 \0 %s $1 ☃"
+    # an experiment is named as its folder is, whatever run.json says; a folder's name holds anything but NUL and a slash
+    folder_name = nasty.replace("\0", "")
+    results = results.rename(results.with_name(folder_name))
+    run = next(results.glob("*/run.json"))
     document = json.loads(run.read_text())
-    document.update(experiment=nasty, params={nasty: nasty, "nan": float("nan")}, seed=2**64, host=nasty)
+    document.update(experiment="another", params={nasty: nasty, "nan": float("nan")}, seed=2**64, host=nasty)
     document["metrics"]["smoothness_cv"] = {nasty: 1.0}
     run.write_text(json.dumps(document))
     assert load(database, results) == ["stored"]
     kept = nasty.replace("\0", "�").encode("utf-8", "replace").decode()
-    assert database.rows("SELECT experiment, host, seed FROM runs") == [(kept, kept, None)]
+    assert database.rows("SELECT experiment, host, seed FROM runs") == [(folder_name, kept, None)]
     assert (kept, kept) in database.rows("SELECT name, value FROM run_params")
 
 

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run's files as they were when it was finished: SHA-256 of everything in raw/ and records/, kept in run.json.
+
+They show damage and careless edits. They are no signature: who changes run.json as well can write new ones (docs/threat-model.md).
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+KEY = "digests"
+PARTS = ("raw", "records")
+CHUNK_BYTES = 1 << 20
+
+
+def digests(folder: Path, parts: Sequence[str] = PARTS) -> dict[str, str]:
+    """Path within the run's folder → SHA-256 in hexadecimal. What is no plain file has the digest ""."""
+    return {str(file.relative_to(folder)): _digest(file) for part in parts for file in _files(folder / part)}
+
+
+def problems(folder: Path, document: Mapping[str, Any], parts: Sequence[str] = PARTS) -> list[str]:
+    """What is not as it was when the run was finished, a sentence per file; nothing for a run from before digests were kept."""
+    if KEY not in document:
+        return []
+    kept = document[KEY]
+    if not isinstance(kept, dict):
+        return [f"run.json: {KEY} is {type(kept).__name__}, not an object"]
+    wanted = {name: value for name, value in kept.items() if name.partition("/")[0] in parts}
+    there = digests(folder, parts)
+    return [
+        *(f"{name}: is not there any more" for name in sorted(wanted.keys() - there.keys())),
+        *(f"{name}: was not there when the run was finished" for name in sorted(there.keys() - wanted.keys())),
+        *(f"{name}: was changed" for name in sorted(there.keys() & wanted.keys()) if there[name] != wanted[name]),
+    ]
+
+
+def said(folder: Path, wrong: Sequence[str], remedy: str) -> str:
+    """One message about all of them, at most three by name."""
+    more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+    return f"{folder}: not as it was when the run was finished: {'; '.join(wrong[:3])}{more}; {remedy}"
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        yield from (Path(place, name) for name in sorted([*names, *links]))
+
+
+def _digest(file: Path) -> str:
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):  # a link, or a pipe that nobody reads
+            raise
+        return ""
+    with open(descriptor, "rb", buffering=0) as data:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        digest = hashlib.sha256()
+        while chunk := data.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whichever call to the kernel fails, no run is lost, doubled or half visible, and the next command completes it.
+
+A part of the calls here; `python -m benchmarks.faults` goes through all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from base.paths import ROOT
+from tests.faults import loop
+
+pytestmark = [
+    pytest.mark.timeout(240),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="not installed: cc (build-essential)"),
+]
+CALLS_OF_A_CASE = 700
+REPETITIONS = 6
+
+
+def repeated(folder: Path, case: str, error: str, *more: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "tests.faults.loop", case, folder, error, *more],
+        env=loop.preloaded(folder), cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    outcome: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("case", "error", "more"),
+    [
+        ("transfer", "ENOSPC", ["--first", "11"]),
+        ("transfer", "EIO", ["--first", "65", "--stays"]),
+        ("collect", "SHORT", ["--first", "23"]),
+        ("run", "EIO", ["--first", "37"]),
+        ("run", "ENOSPC", ["--first", "101", "--stays"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_no_run_is_lost_doubled_or_half_there_whichever_call_fails(
+    tmp_path: Path, case: str, error: str, more: list[str]
+) -> None:
+    step = CALLS_OF_A_CASE // REPETITIONS
+    outcome = repeated(tmp_path, case, error, *more, "--step", str(step), "--most", str(REPETITIONS))
+    assert outcome["faults"] >= REPETITIONS - 1, "the case makes fewer calls than it did: choose other numbers"
+    assert outcome["violations"] == []
+
+
+def test_the_loop_finds_a_command_that_names_a_run_before_it_is_whole(tmp_path: Path) -> None:
+    outcome = repeated(tmp_path, "broken", "ENOSPC")
+    assert outcome["passed_whole"] and outcome["faults"] > 5
+    assert any("half there" in text for text in outcome["violations"])
