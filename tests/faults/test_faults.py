@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whichever call to the kernel fails, no run is lost, doubled or half visible, and the next command completes it.
 
-A part of the calls here; `python -m benchmarks.faults` goes through all of them.
+A part of the calls here; `python -m tests.faults.whole` goes through all of them.
 """
 
 from __future__ import annotations

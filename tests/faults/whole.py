@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Let every call of a command to the kernel fail, one after the other (tests/faults); prints a row per case and error.
 
-    python -m benchmarks.faults [--case NAME] [--error NAME] [--step N]
+    python -m tests.faults.whole [--case NAME] [--error NAME] [--step N]
 
 Each repetition is a command with the n-th call failing (or all from there on), the invariants, the command again, and
 the invariants again. The table of docs/reliability.md comes from here; it takes about an hour.
