@@ -110,8 +110,9 @@ def send(
     silence_s: float,
     own_port: int = 0,
 ) -> dict[str, Any]:
-    """Send `size` bytes, from own_port (0: any); returns what was sent, and the seconds from connecting until the other side had read it all.
+    """Send `size` bytes, from own_port (0: any).
 
+    Returns what was sent, and the seconds from connecting until the other side had read it all.
     Raises TransferError where the other side does not prove itself, and OSError.
     """
     with (

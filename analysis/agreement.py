@@ -114,7 +114,10 @@ def _throughput_reason(a: Measured, b: Measured) -> str:
 def _rtt_reason(a: Measured, b: Measured) -> str:
     idle, queue = b.idle_rtt_ms - a.idle_rtt_ms, b.queue_delay_ms - a.queue_delay_ms
     rest = b.rtt_ms - a.rtt_ms - idle - queue
-    return f"idle path {idle:+.2f} ms (its hosts' own time), queue {queue:+.2f} ms, rest {rest:+.2f} ms (timers p99 {b.timer_late_p99_ms:.2f} ms late)"
+    return (
+        f"idle path {idle:+.2f} ms (its hosts' own time), queue {queue:+.2f} ms, "
+        f"rest {rest:+.2f} ms (timers p99 {b.timer_late_p99_ms:.2f} ms late)"
+    )
 
 
 def _queue_reason(a: Measured, b: Measured) -> str:

@@ -24,7 +24,8 @@ from schema.repeats import Precision, Repeats
 class Standing:
     """One metric of one combination.
 
-    n: runs that count and have the metric; mean, half (of the interval's width), allowed (half): in the metric's unit, None where n is too small
+    n: runs that count and have the metric
+    mean, half (of the interval's width), allowed (half): in the metric's unit, None where n is too small
     tried: runs of the combination, whatever became of them; copies: those that gave the very same, so that more of them
     would say nothing
     """

@@ -3,8 +3,9 @@
 
     ./warpbed exec python -m benchmarks.capture_agreement PATH... [--packets N]
 
-PATH is a capture, a run, an experiment's results or all results; of each capture the first N packets are compared. One line per capture and kind of
-difference; docs/pcap.md "Agreement" says who is right. Exit code 1 where a difference is none of those; 2 without the tools.
+PATH is a capture, a run, an experiment's results or all results; of each capture the first N packets are compared. One line per
+capture and kind of difference; docs/pcap.md "Agreement" says who is right. Exit code 1 where a difference is none of those; 2
+without the tools.
 """
 
 from __future__ import annotations

@@ -45,16 +45,24 @@ def fill(
     rows_per_s: float,
     start_s: float = START_NS / 1e9,
 ) -> int:
-    """Make runs one after the other, each of two flows with `rows_per_s` rows of acks, and as many of sockets, per flow; returns the rows."""
+    """Make runs one after the other, of two flows each; returns the rows.
+
+    rows_per_s: of acks, and as many of sockets, per flow
+    """
     width = derive.widths(duration_s)
     total = 0
     for number in range(1, runs + 1):
         with connection.transaction():
             at = start_s + (number - 1) * duration_s
             row = connection.execute(
-                "INSERT INTO runs (experiment, run, status, error, host, kernel, build, cca, seed, verdict, reasons, label, title, question, params, metrics, "
-                "spec, environment, started_at, ended_at, duration_s, wall_s, finest_ms, digest) VALUES (%s, %s, 'complete', '', 'wan', '', '', %s, %s, 'valid', '', "
-                "%s, '', '', '{}', '{}', '{}', '{}', to_timestamp(%s), to_timestamp(%s), %s, %s, %s, '') RETURNING run_id",
+                """
+                INSERT INTO runs (experiment, run, status, error, host, kernel, build, cca, seed, verdict, reasons, label,
+                    title, question, params, metrics, spec, environment, started_at, ended_at, duration_s, wall_s,
+                    finest_ms, digest)
+                VALUES (%s, %s, 'complete', '', 'wan', '', '', %s, %s, 'valid', '', %s,
+                    '', '', '{}', '{}', '{}', '{}', to_timestamp(%s), to_timestamp(%s), %s, %s, %s, '')
+                RETURNING run_id
+                """,
                 [
                     experiment,
                     f"{experiment}-{number}",
@@ -77,8 +85,12 @@ def fill(
             )
             values = {"run": run_id, "at": at, "d": duration_s, "n": int(duration_s * rows_per_s), "f": FLOWS}
             connection.execute(
-                "INSERT INTO flows (run_id, flow, cca, src, dst, start_s, end_s, packets, retransmitted_packets, goodput_mbps, rtt_min_ms, rtt_mean_ms, completion_s) "
-                "SELECT %(run)s, 'f' || f, 'cubic', 'a', 'b', 0, %(d)s, 1000, 3, 10 + random(), 40, 50, %(d)s FROM generate_series(1, %(f)s) f",
+                """
+                INSERT INTO flows (run_id, flow, cca, src, dst, start_s, end_s, packets, retransmitted_packets,
+                    goodput_mbps, rtt_min_ms, rtt_mean_ms, completion_s)
+                SELECT %(run)s, 'f' || f, 'cubic', 'a', 'b', 0, %(d)s, 1000, 3, 10 + random(), 40, 50, %(d)s
+                FROM generate_series(1, %(f)s) f
+                """,
                 values,
             )
             rows = "generate_series(1, %(f)s) f, generate_series(0, %(n)s - 1) i, LATERAL (SELECT i * %(d)s / %(n)s AS t_s) x"
@@ -97,15 +109,23 @@ def fill(
                     "d": max(duration_s, width_ms / 1000),
                 }
                 total += connection.execute(
-                    "INSERT INTO flow_points (run_id, width_ms, time, t_s, flow, throughput_mbps, goodput_mbps, retransmitted_bytes, delivered_bytes, in_flight_bytes, "
-                    "cwnd_packets_min, cwnd_packets, cwnd_packets_max, ssthresh_packets, srtt_ms, srtt_ms_max, rtt_ms_min, rtt_ms, rtt_ms_max) "
-                    "SELECT %(run)s, %(w)s, to_timestamp(%(at)s + t_s), t_s, 'f' || f, 10, 9 + random(), 0, 1e6, 1e5, 90, 100, 110, 80, 50, 60, 40, 50, 70 "
-                    f"FROM {rows}",
+                    f"""
+                    INSERT INTO flow_points (run_id, width_ms, time, t_s, flow, throughput_mbps, goodput_mbps,
+                        retransmitted_bytes, delivered_bytes, in_flight_bytes, cwnd_packets_min, cwnd_packets,
+                        cwnd_packets_max, ssthresh_packets, srtt_ms, srtt_ms_max, rtt_ms_min, rtt_ms, rtt_ms_max)
+                    SELECT %(run)s, %(w)s, to_timestamp(%(at)s + t_s), t_s, 'f' || f, 10, 9 + random(),
+                        0, 1e6, 1e5, 90, 100, 110, 80, 50, 60, 40, 50, 70
+                    FROM {rows}
+                    """,
                     point,
                 ).rowcount
                 total += connection.execute(
-                    "INSERT INTO queue_points (run_id, width_ms, time, t_s, node, interface, backlog_packets, backlog_packets_max, backlog_bytes_max, drops, marks, sent_mbps) "
-                    f"SELECT %(run)s, %(w)s, to_timestamp(%(at)s + t_s), t_s, 'r1', 'r1-eth' || f, 10, 20, 1e4, 0, 0, 20 FROM {rows}",
+                    f"""
+                    INSERT INTO queue_points (run_id, width_ms, time, t_s, node, interface, backlog_packets,
+                        backlog_packets_max, backlog_bytes_max, drops, marks, sent_mbps)
+                    SELECT %(run)s, %(w)s, to_timestamp(%(at)s + t_s), t_s, 'r1', 'r1-eth' || f, 10, 20, 1e4, 0, 0, 20
+                    FROM {rows}
+                    """,
                     point,
                 ).rowcount
     return total
@@ -198,7 +218,8 @@ def page(drawn: list[Drawn], rows: int) -> str:
         "# How fast the dashboards draw a day",
         "",
         f"Written by `python -m benchmarks.dashboard_speed --report`. {rows:,} rows in the tables of records and points; a day, "
-        f"slowest query {max(one.seconds for one in drawn):.2f} s. Read: rows that the scans of the plan returned or threw away (`EXPLAIN ANALYZE`).",
+        f"slowest query {max(one.seconds for one in drawn):.2f} s. "
+        "Read: rows that the scans of the plan returned or threw away (`EXPLAIN ANALYZE`).",
         "",
         "All queries of a dashboard, one after the other: "
         + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in _of_dashboards(drawn).items())

@@ -76,15 +76,17 @@ def admin(server: debian_server.Server, name: str) -> Iterator[psycopg.Connectio
         yield connection
 
 
+CASES = (Case("reno", 50, 1), Case("cubic", 50, 1), Case("cubic", 50, 2), Case("cubic", 250, 1, flows=2))
+
+
 def results(folder: Path, duration_s: float = 20.0, cases: tuple[Case, ...] | None = None) -> Path:
     """An experiment's results with every kind of record, made without running anything."""
-    made = make_results(folder, cases or (Case("reno", 50, 1), Case("cubic", 50, 1), Case("cubic", 50, 2), Case("cubic", 250, 1, flows=2)),
-                        duration_s=duration_s)  # fmt: skip
-    for run in sorted(made.glob("*/run.json")):
+    experiment = make_results(folder, cases or CASES, duration_s=duration_s)
+    for run in sorted(experiment.glob("*/run.json")):
         document = json.loads(run.read_text())
         if document["status"] == "complete":
             complete(run.parent, document, duration_s)
-    return made
+    return experiment
 
 
 def complete(run: Path, document: Mapping[str, Any], duration_s: float) -> None:

@@ -80,7 +80,8 @@ class Tables:
 def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage], clock_of: Mapping[str, str] | None = None) -> Wire:
     """Analyse the captures at the flows' ends; flows of which an end is not captured are left out.
 
-    clock_of: the clock of each node that has another than the run's (see collectors.clocks). A capture that breaks off is used up to there and told in `damage`. Raises CollectError where one is missing or no
+    clock_of: the clock of each node that has another than the run's (see collectors.clocks)
+    A capture that breaks off is used up to there and reported in `damage`. Raises CollectError where one is missing or no
     capture, or lacks a flow's connections.
     """
     flows = [flow for flow in plan.flows if flow.recorded]

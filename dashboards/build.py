@@ -22,8 +22,8 @@ FOLDER = Path(__file__).parent / "json"
 
 def build(name: str) -> dict[str, Any]:
     """A dashboard as Grafana's JSON, with steady panel ids."""
-    made = importlib.import_module(f"dashboards.{name}").dashboard().build()
-    content: dict[str, Any] = json.loads(json.dumps(made, cls=JSONEncoder))
+    dashboard = importlib.import_module(f"dashboards.{name}").dashboard().build()
+    content: dict[str, Any] = json.loads(json.dumps(dashboard, cls=JSONEncoder))
     content["schemaVersion"] = SCHEMA_VERSION
     content.pop("id", None)
     for number, panel in enumerate(content["panels"], start=1):

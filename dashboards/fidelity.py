@@ -5,46 +5,102 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.experiments import verdict_colours
-from dashboards.parts import Query, Variable, bars, board, number, rows
+from dashboards.experiments import SELECT_EXPERIMENTS, verdict_colours
+from dashboards.parts import Query, Variable, assembled, bars, board, number, rows
 
 WHERE = "r.experiment IN (${experiment:sqlstring})"
+EXCLUDED = "(r.verdict = 'invalid' OR r.status <> 'complete')"
+
+VALID_SHARE = f"""
+    SELECT avg(CASE WHEN verdict = 'valid' THEN 1.0 ELSE 0.0 END) AS valid
+    FROM runs r WHERE {WHERE} AND status = 'complete'
+"""
+ASKED_AND_MEASURED = f"""
+    SELECT r.experiment, r.run, r.verdict, r.host, r.spec #>> '{{topology,params,rate}}' AS rate_asked,
+        r.spec #>> '{{topology,params,delay}}' AS delay_asked, r.spec #>> '{{topology,params,buffer}}' AS buffer_asked,
+        q.queue_max_packets AS queue_max_measured, u.utilization, l.rtt_min_ms AS rtt_min_measured,
+        coalesce(nullif(r.reasons, ''), 'as asked') AS findings
+    FROM runs r
+    LEFT JOIN (SELECT run_id, value AS queue_max_packets FROM run_metrics WHERE name = 'queue_max_packets') q USING (run_id)
+    LEFT JOIN (SELECT run_id, value AS utilization FROM run_metrics WHERE name = 'utilization') u USING (run_id)
+    LEFT JOIN (SELECT run_id, value AS rtt_min_ms FROM run_metrics WHERE name = 'rtt_min_ms') l USING (run_id)
+    WHERE {WHERE} AND r.status = 'complete' ORDER BY r.verdict, r.experiment, r.cca, r.label LIMIT 2000
+"""
+BY_RULE = f"""
+    SELECT x.rule, count(*) FILTER (WHERE x.severity = 'error') AS errors,
+        count(*) FILTER (WHERE x.severity <> 'error') AS warnings
+    FROM (SELECT rule, severity FROM run_reasons JOIN runs r USING (run_id) WHERE {WHERE}) x GROUP BY 1
+    UNION ALL SELECT 'none broken', 0, 0
+        WHERE NOT EXISTS (SELECT FROM run_reasons JOIN runs r USING (run_id) WHERE {WHERE})
+    ORDER BY 1
+"""
+HEADROOM = f"""
+    SELECT r.host || ' ' || r.run AS run, r.duration_s / nullif(r.wall_s, 0) AS headroom
+    FROM runs r WHERE {WHERE} AND r.wall_s > 0 ORDER BY 2 LIMIT 60
+"""
+EXCLUDED_RUNS = f"""
+    SELECT r.experiment, r.run, coalesce(nullif(r.verdict, ''), r.status) AS verdict, r.reasons, r.error
+    FROM runs r WHERE {WHERE} AND {EXCLUDED}
+    UNION ALL SELECT '', 'none', '', 'every run counts', ''
+        WHERE NOT EXISTS (SELECT FROM runs r WHERE {WHERE} AND {EXCLUDED})
+    ORDER BY 1, 2 LIMIT 2000
+"""
 
 
 def dashboard() -> Any:
-    made = board("fidelity", "Asked against measured, time limits, and the runs that do not count.").time(
+    page = board("fidelity", "Asked against measured, time limits, and the runs that do not count.").time(
         "now-1y", "now"
     )
-    made = made.with_variable(
-        Variable("experiment", "Experiment", "SELECT DISTINCT experiment FROM runs ORDER BY 1", multi=True)
-    )
-    made = made.with_panel(number("Valid", "Share of the complete runs that are valid.", "percentunit", Query(
-        f"SELECT avg(CASE WHEN verdict = 'valid' THEN 1.0 ELSE 0.0 END) AS valid FROM runs r WHERE {WHERE} AND status = 'complete'"), width=6))  # fmt: skip
-    made = made.with_panel(number("Excluded runs", "Invalid or failed: they enter no mean.", "short", Query(
-        f"SELECT count(*) AS runs FROM runs r WHERE {WHERE} AND (verdict = 'invalid' OR status <> 'complete')"), width=6))  # fmt: skip
-    made = made.with_panel(number("Rules broken", "Findings of all rules, errors and warnings.", "short", Query(
-        f"SELECT count(*) AS findings FROM run_reasons JOIN runs r USING (run_id) WHERE {WHERE}"), width=6))  # fmt: skip
-    made = made.with_panel(number("Slowest run", "Wall time over the run's own time; in virtual time above 1 costs patience, never fidelity.", "none", Query(
-        f"SELECT max(wall_s / nullif(duration_s, 0)) AS ratio FROM runs r WHERE {WHERE}"), width=6))  # fmt: skip
-    made = made.with_panel(rows("Asked against measured", "Idle round-trip time asked for by the links and measured before the flows start; rate, delay, loss and buffer "
-        "are held against their rules, whose findings stand in the last column.", Query(f"""
-        SELECT r.experiment, r.run, r.verdict, r.host, r.spec #>> '{{topology,params,rate}}' AS rate_asked,
-            r.spec #>> '{{topology,params,delay}}' AS delay_asked, r.spec #>> '{{topology,params,buffer}}' AS buffer_asked,
-            q.queue_max_packets AS queue_max_measured, u.utilization, l.rtt_min_ms AS rtt_min_measured, coalesce(nullif(r.reasons, ''), 'as asked') AS findings
-        FROM runs r
-        LEFT JOIN (SELECT run_id, value AS queue_max_packets FROM run_metrics WHERE name = 'queue_max_packets') q USING (run_id)
-        LEFT JOIN (SELECT run_id, value AS utilization FROM run_metrics WHERE name = 'utilization') u USING (run_id)
-        LEFT JOIN (SELECT run_id, value AS rtt_min_ms FROM run_metrics WHERE name = 'rtt_min_ms') l USING (run_id)
-        WHERE {WHERE} AND r.status = 'complete' ORDER BY r.verdict, r.experiment, r.cca, r.label LIMIT 2000"""), height=11,
-        overrides={**verdict_colours(), "utilization": [("unit", "percentunit")], "rtt_min_measured": [("unit", "ms")]}))  # fmt: skip
-    made = made.with_panel(bars("Findings by rule", "How often each rule was broken; docs/fidelity.md explains them.", "short", Query(
-        f"SELECT x.rule, count(*) FILTER (WHERE x.severity = 'error') AS errors, count(*) FILTER (WHERE x.severity <> 'error') AS warnings FROM "
-        f"(SELECT rule, severity FROM run_reasons JOIN runs r USING (run_id) WHERE {WHERE}) x GROUP BY 1 "
-        f"UNION ALL SELECT 'none broken', 0, 0 WHERE NOT EXISTS (SELECT FROM run_reasons JOIN runs r USING (run_id) WHERE {WHERE}) ORDER BY 1"), "rule"))  # fmt: skip
-    made = made.with_panel(bars("CPU headroom", "The run's own time over wall time: below 1 the machine is slower than the run. Real-time hosts need 1; rules of the verdict check their load.",
-        "none", Query(f"SELECT r.host || ' ' || r.run AS run, r.duration_s / nullif(r.wall_s, 0) AS headroom FROM runs r WHERE {WHERE} AND r.wall_s > 0 ORDER BY 2 LIMIT 60"), "run"))  # fmt: skip
-    return made.with_panel(rows("Excluded runs", "Why they do not count.", Query(
-        f"SELECT r.experiment, r.run, coalesce(nullif(r.verdict, ''), r.status) AS verdict, r.reasons, r.error FROM runs r "
-        f"WHERE {WHERE} AND (r.verdict = 'invalid' OR r.status <> 'complete') "
-        f"UNION ALL SELECT '', 'none', '', 'every run counts', '' WHERE NOT EXISTS (SELECT FROM runs r WHERE {WHERE} AND (r.verdict = 'invalid' OR r.status <> 'complete')) "
-        "ORDER BY 1, 2 LIMIT 2000"), height=8, overrides=verdict_colours()))  # fmt: skip
+    panels = [
+        number("Valid", "Share of the complete runs that are valid.", "percentunit", Query(VALID_SHARE), width=6),
+        number(
+            "Excluded runs",
+            "Invalid or failed: they enter no mean.",
+            "short",
+            Query(f"SELECT count(*) AS runs FROM runs r WHERE {WHERE} AND {EXCLUDED}"),
+            width=6,
+        ),
+        number(
+            "Rules broken",
+            "Findings of all rules, errors and warnings.",
+            "short",
+            Query(f"SELECT count(*) AS findings FROM run_reasons JOIN runs r USING (run_id) WHERE {WHERE}"),
+            width=6,
+        ),
+        number(
+            "Slowest run",
+            "Wall time over the run's own time; in virtual time above 1 costs patience, never fidelity.",
+            "none",
+            Query(f"SELECT max(wall_s / nullif(duration_s, 0)) AS ratio FROM runs r WHERE {WHERE}"),
+            width=6,
+        ),
+        rows(
+            "Asked against measured",
+            "Idle round-trip time asked for by the links and measured before the flows start; rate, delay, loss and buffer "
+            "are held against their rules, whose findings stand in the last column.",
+            Query(ASKED_AND_MEASURED),
+            height=11,
+            overrides={
+                **verdict_colours(),
+                "utilization": [("unit", "percentunit")],
+                "rtt_min_measured": [("unit", "ms")],
+            },
+        ),
+        bars(
+            "Findings by rule",
+            "How often each rule was broken; docs/fidelity.md explains them.",
+            "short",
+            Query(BY_RULE),
+            "rule",
+        ),
+        bars(
+            "CPU headroom",
+            "The run's own time over wall time: below 1 the machine is slower than the run. Real-time hosts need 1; rules of "
+            "the verdict check their load.",
+            "none",
+            Query(HEADROOM),
+            "run",
+        ),
+        rows("Excluded runs", "Why they do not count.", Query(EXCLUDED_RUNS), height=8, overrides=verdict_colours()),
+    ]
+    return assembled(page, [Variable("experiment", "Experiment", SELECT_EXPERIMENTS, multi=True)], panels)

@@ -7,6 +7,7 @@ column names as arguments, every variable as ${name:sqlstring}, so that no value
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from grafana_foundation_sdk.builders import barchart, common, histogram, stat, table, timeseries
@@ -190,16 +191,29 @@ def uid(name: str) -> str:
 
 def board(name: str, description: str, *, elapsed_s: float | None = None) -> Dashboard:
     """A dashboard with links to the others. elapsed_s: its time is a run's own, and so much of it is shown at first."""
-    made = Dashboard(TITLES[name]).uid(uid(name)).description(description).tags(["warpbed"]).timezone("utc").editable()
-    made = made.tooltip(models.DashboardCursorSync.CROSSHAIR)
+    page = Dashboard(TITLES[name]).uid(uid(name)).description(description).tags(["warpbed"]).timezone("utc").editable()
+    page = page.tooltip(models.DashboardCursorSync.CROSSHAIR)
     if elapsed_s is not None:
-        made = made.time(
+        page = page.time(
             "2000-01-01T00:00:00.000Z", f"2000-01-01T00:{int(elapsed_s) // 60:02}:{int(elapsed_s) % 60:02}.000Z"
         )
     for other, title in TITLES.items():
         if other != name:
-            made = made.link(Link(uid(other), title))
-    return made
+            page = page.link(Link(uid(other), title))
+    return page
+
+
+def assembled(
+    page: Dashboard, variables: Sequence[Variable], panels: Sequence[Any], marks: Sequence[Marks] = ()
+) -> Dashboard:
+    """A dashboard with its variables, its panels from left to right and top to bottom, and its annotations."""
+    for variable in variables:
+        page = page.with_variable(variable)
+    for mark in marks:
+        page = page.annotation(mark)
+    for panel in panels:
+        page = page.with_panel(panel)
+    return page
 
 
 def bucketed(value: str, source: str, *, metric: str = "flow", alike: str = "flow_points") -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from grafana_foundation_sdk.models import dashboard as models
 
 from dashboards.bands import banded, chart, edges
-from dashboards.parts import COUNTED, Query, Variable, bars, board, rows
+from dashboards.parts import COUNTED, Query, Variable, assembled, bars, board, rows
 
 CELLS = f"""
     SELECT r.cca, p.value AS parameter, p.number, avg(m.value) AS mean, count(*) AS runs, stddev_samp(m.value) AS deviation
@@ -17,59 +17,107 @@ CELLS = f"""
     WHERE r.experiment = ${{experiment:sqlstring}} AND {COUNTED} GROUP BY r.cca, p.value, p.number
 """
 # Student's t by the cell's own number of runs (analysis.statistics)
-STUDENT = f"SELECT c.*, coalesce(t.t975, 1.96) * c.deviation / sqrt(c.runs) AS half FROM ({CELLS}) c LEFT JOIN student_t t ON t.df = c.runs - 1"
-NUMBER = "CASE WHEN bool_and(c.number IS NOT NULL) OVER () THEN c.number ELSE dense_rank() OVER (ORDER BY c.number, c.parameter) END"
+STUDENT = f"""SELECT c.*, coalesce(t.t975, 1.96) * c.deviation / sqrt(c.runs) AS half
+    FROM ({CELLS}) c LEFT JOIN student_t t ON t.df = c.runs - 1"""
+# Values that are words stand at 1, 2, 3.
+NUMBER = """CASE WHEN bool_and(c.number IS NOT NULL) OVER () THEN c.number
+    ELSE dense_rank() OVER (ORDER BY c.number, c.parameter) END"""
+MEANS = f"SELECT {NUMBER} AS parameter, c.cca AS name, c.mean, c.deviation, c.runs FROM ({CELLS}) c"
+
+OF_EXPERIMENT = "JOIN runs r USING (run_id) WHERE r.experiment = ${experiment:sqlstring}"
+SELECT_EXPERIMENTS = """
+    SELECT DISTINCT experiment FROM runs JOIN run_params USING (run_id) WHERE status = 'complete' ORDER BY 1
+"""
+SELECT_METRICS = f"""
+    SELECT DISTINCT m.name FROM run_metrics m {OF_EXPERIMENT} AND m.name NOT LIKE 'flows.%' ORDER BY 1
+"""
+SELECT_PARAMETERS = f"SELECT DISTINCT v.name FROM run_params v {OF_EXPERIMENT} ORDER BY 1"
+AGAINST_PARAMETER = f"""
+    SELECT parameter, metric AS series, value FROM ({edges(MEANS, "parameter")}) x LIMIT 2000
+"""
+BY_VALUE = f"""
+    SELECT c.cca || ' ' || c.parameter AS cell, c.mean FROM ({CELLS}) c ORDER BY c.cca, c.number, c.parameter LIMIT 200
+"""
+AS_NUMBERS = f"""
+    SELECT c.cca, c.parameter, c.runs, c.mean, c.mean - c.half AS low_95, c.mean + c.half AS high_95
+    FROM ({STUDENT}) c ORDER BY c.cca, c.number, c.parameter LIMIT 500
+"""
+PAIRS = f"""
+    SELECT p.value AS first, q.value AS second, avg(m.value) AS mean
+    FROM runs r JOIN run_params p ON p.run_id = r.run_id AND p.name = ${{parameter:sqlstring}}
+    JOIN run_params q ON q.run_id = r.run_id AND q.name = ${{second:sqlstring}}
+    JOIN run_metrics m ON m.run_id = r.run_id AND m.name = ${{metric:sqlstring}}
+    WHERE r.experiment = ${{experiment:sqlstring}} AND {COUNTED}
+    GROUP BY 1, 2, p.number, q.number ORDER BY p.number, 1, q.number, 2 LIMIT 2000
+"""
+EVERY_RUN = """
+    SELECT r.run, r.cca, p.value AS parameter, r.seed, r.verdict, m.value
+    FROM runs r JOIN run_params p ON p.run_id = r.run_id AND p.name = ${parameter:sqlstring}
+    JOIN run_metrics m ON m.run_id = r.run_id AND m.name = ${metric:sqlstring}
+    WHERE r.experiment = ${experiment:sqlstring} ORDER BY r.cca, p.number, p.value, r.seed LIMIT 5000
+"""
+
+
+def heat_map() -> Any:
+    panel = rows(
+        "Heat map",
+        "Mean of the metric for each pair of values of the two parameters.",
+        Query(PAIRS),
+        width=12,
+        height=9,
+    )
+    columns = {"columnField": "second", "rowField": "first", "valueField": "mean"}
+    panel = panel.with_transformation(models.DataTransformerConfig(id_val="groupingToMatrix", options=columns))
+    return panel.override_by_regexp(
+        "^(?!first).*$",
+        [
+            models.DynamicConfigValue(id_val="custom.displayMode", value="color-background-solid"),
+            models.DynamicConfigValue(id_val="color", value={"mode": "continuous-BlPu"}),
+        ],
+    )
 
 
 def dashboard() -> Any:
-    made = board(
+    page = board(
         "sweep",
         "A metric against the parameters of an experiment, with 95 % confidence intervals over its counted runs.",
     ).time("now-1y", "now")
-    made = made.with_variable(
-        Variable(
-            "experiment",
-            "Experiment",
-            "SELECT DISTINCT experiment FROM runs JOIN run_params USING (run_id) WHERE status = 'complete' ORDER BY 1",
-        )
+    variables = [
+        Variable("experiment", "Experiment", SELECT_EXPERIMENTS),
+        Variable("metric", "Metric", SELECT_METRICS),
+        Variable("parameter", "Parameter", SELECT_PARAMETERS),
+        Variable("second", "Second parameter", f"{SELECT_PARAMETERS} DESC"),
+    ]
+    against_parameter = chart(
+        "Metric against parameter",
+        "Mean over the counted runs of each value, with its 95 % confidence interval between dashed lines (Student's t; "
+        "a value with one run has none). Parameters that are words stand at 1, 2, 3 in their order.",
+        "none",
+        Query(AGAINST_PARAMETER),
+        ("parameter", "Value of the parameter", "none"),
+        joined=True,
+        width=16,
+        height=11,
     )
-    of = "JOIN runs r USING (run_id) WHERE r.experiment = ${experiment:sqlstring}"
-    made = made.with_variable(
-        Variable(
-            "metric",
-            "Metric",
-            f"SELECT DISTINCT m.name FROM run_metrics m {of} AND m.name NOT LIKE 'flows.%' ORDER BY 1",
-        )
-    )
-    made = made.with_variable(
-        Variable("parameter", "Parameter", f"SELECT DISTINCT v.name FROM run_params v {of} ORDER BY 1")
-    )
-    made = made.with_variable(
-        Variable("second", "Second parameter", f"SELECT DISTINCT v.name FROM run_params v {of} ORDER BY 1 DESC")
-    )
-    made = made.with_panel(banded(chart("Metric against parameter", "Mean over the counted runs of each value, with its 95 % confidence interval between dashed lines (Student's t; "
-        "a value with one run has none). Parameters that are words stand at 1, 2, 3 in their order.", "none", Query(
-        f"SELECT parameter, metric AS series, value FROM ({edges(f'SELECT {NUMBER} AS parameter, c.cca AS name, c.mean, c.deviation, c.runs FROM ({CELLS}) c', 'parameter')}) x LIMIT 2000"),
-        ("parameter", "Value of the parameter", "none"), joined=True, width=16, height=11), filled=False))  # fmt: skip
-    made = made.with_panel(bars("Metric by value", "The same means side by side, each value as the experiment file has it.", "none", Query(
-        f"SELECT c.cca || ' ' || c.parameter AS cell, c.mean FROM ({CELLS}) c ORDER BY c.cca, c.number, c.parameter LIMIT 200"),
-        "cell", width=8, height=11))  # fmt: skip
-    made = made.with_panel(rows("Cells", "The same as numbers.", Query(
-        f"SELECT c.cca, c.parameter, c.runs, c.mean, c.mean - c.half AS low_95, c.mean + c.half AS high_95 FROM ({STUDENT}) c ORDER BY c.cca, c.number, c.parameter LIMIT 500"),
-        width=12, height=9))  # fmt: skip
-    matrix = rows("Heat map", "Mean of the metric for each pair of values of the two parameters.", Query(f"""
-        SELECT p.value AS first, q.value AS second, avg(m.value) AS mean
-        FROM runs r JOIN run_params p ON p.run_id = r.run_id AND p.name = ${{parameter:sqlstring}}
-        JOIN run_params q ON q.run_id = r.run_id AND q.name = ${{second:sqlstring}}
-        JOIN run_metrics m ON m.run_id = r.run_id AND m.name = ${{metric:sqlstring}}
-        WHERE r.experiment = ${{experiment:sqlstring}} AND {COUNTED} GROUP BY 1, 2, p.number, q.number ORDER BY p.number, 1, q.number, 2 LIMIT 2000"""), width=12, height=9)  # fmt: skip
-    matrix = matrix.with_transformation(models.DataTransformerConfig(
-        id_val="groupingToMatrix", options={"columnField": "second", "rowField": "first", "valueField": "mean"}))  # fmt: skip
-    matrix = matrix.override_by_regexp("^(?!first).*$", [
-        models.DynamicConfigValue(id_val="custom.displayMode", value="color-background-solid"),
-        models.DynamicConfigValue(id_val="color", value={"mode": "continuous-BlPu"})])  # fmt: skip
-    made = made.with_panel(matrix)
-    return made.with_panel(rows("Runs behind it", "Every run's value; suspect runs count, invalid and failed ones do not.", Query(
-        "SELECT r.run, r.cca, p.value AS parameter, r.seed, r.verdict, m.value FROM runs r JOIN run_params p ON p.run_id = r.run_id AND p.name = ${parameter:sqlstring} "
-        "JOIN run_metrics m ON m.run_id = r.run_id AND m.name = ${metric:sqlstring} WHERE r.experiment = ${experiment:sqlstring} "
-        "ORDER BY r.cca, p.number, p.value, r.seed LIMIT 5000"), width=24, height=9))  # fmt: skip
+    panels = [
+        banded(against_parameter, filled=False),
+        bars(
+            "Metric by value",
+            "The same means side by side, each value as the experiment file has it.",
+            "none",
+            Query(BY_VALUE),
+            "cell",
+            width=8,
+            height=11,
+        ),
+        rows("Cells", "The same as numbers.", Query(AS_NUMBERS), width=12, height=9),
+        heat_map(),
+        rows(
+            "Runs behind it",
+            "Every run's value; suspect runs count, invalid and failed ones do not.",
+            Query(EVERY_RUN),
+            width=24,
+            height=9,
+        ),
+    ]
+    return assembled(page, variables, panels)

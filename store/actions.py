@@ -73,23 +73,23 @@ def init(database: str | None, admin: str, passwords: Path) -> int:
 
 def _passwords(file: Path) -> dict[str, str]:
     if not file.exists():
-        made = {role: secrets.token_urlsafe(24) for role in migration.ROLES}
+        fresh = {role: secrets.token_urlsafe(24) for role in migration.ROLES}
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as out:
-            out.writelines(f"*:*:*:{role}:{password}\n" for role, password in made.items())
-        return made
+            out.writelines(f"*:*:*:{role}:{password}\n" for role, password in fresh.items())
+        return fresh
     if file.stat().st_mode & 0o077:
         raise StoreUsageError(f"{file}: others can read it; chmod 600 {file}")
-    found = {}
+    passwords = {}
     for line in file.read_text().splitlines():
         parts = re.split(r"(?<!\\):", line)
         if len(parts) == 5:
-            found[parts[3]] = parts[4].replace("\\:", ":").replace("\\\\", "\\")
-    if missing := [role for role in migration.ROLES if not found.get(role)]:
+            passwords[parts[3]] = parts[4].replace("\\:", ":").replace("\\\\", "\\")
+    if missing := [role for role in migration.ROLES if not passwords.get(role)]:
         raise StoreUsageError(
             f"{file}: no password for {', '.join(missing)}; lines are host:port:database:user:password"
         )
-    return found
+    return passwords
 
 
 def migrate(database: str | None) -> int:
@@ -122,8 +122,11 @@ def status(database: str | None, form: str = "table") -> int:
     with connected("reader", database, autocommit=True) as connection:
         migration.require(connection)
         rows = connection.execute(
-            "SELECT experiment, count(*) AS runs, count(*) FILTER (WHERE verdict = 'valid') AS valid, max(ingested_at) AS last_stored FROM runs "
-            "GROUP BY 1 ORDER BY 1"
+            """
+            SELECT experiment, count(*) AS runs, count(*) FILTER (WHERE verdict = 'valid') AS valid,
+                max(ingested_at) AS last_stored
+            FROM runs GROUP BY 1 ORDER BY 1
+            """
         ).fetchall()
         size = connection.execute("SELECT pg_size_pretty(pg_database_size(current_database()))").fetchone()
     if form != "table":

@@ -104,8 +104,8 @@ def _build(folder: Path, sources: str) -> None:
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     if done.returncode:
-        words = "\n".join(done.stderr.strip().splitlines()[-10:])
-        raise StoreError(f"mmdebstrap could not make a Debian {SUITE} with {', '.join(PACKAGES)}:\n{words}")
+        errors = "\n".join(done.stderr.strip().splitlines()[-10:])
+        raise StoreError(f"mmdebstrap could not make a Debian {SUITE} with {', '.join(PACKAGES)}:\n{errors}")
     (folder / ".complete").touch()
 
 

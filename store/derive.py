@@ -21,8 +21,45 @@ def widths(duration_s: float) -> tuple[int, ...]:
     return tuple(width for width in WIDTHS_MS if duration_s * 1e3 / width <= MOST_POINTS) or WIDTHS_MS[-1:]
 
 
+# The values of points, all of them floating point: column → aggregate over a bucket. store.tables makes the columns of these.
+WIRE_VALUES = {
+    "throughput_mbps": "sum(r.wire_bytes) * 8e-6 / sum(r.width_s)",
+    "goodput_mbps": "sum(r.delivered_bytes) * 8e-6 / sum(r.width_s)",
+    "retransmitted_bytes": "sum(r.retransmitted_bytes)::DOUBLE",
+    "delivered_bytes": "sum(r.delivered_bytes)::DOUBLE",
+    "in_flight_bytes": "max(r.in_flight_bytes)::DOUBLE",
+}
+WINDOW_VALUES = {
+    "cwnd_packets_min": "min(r.cwnd_packets)::DOUBLE",
+    "cwnd_packets": "avg(r.cwnd_packets)",
+    "cwnd_packets_max": "max(r.cwnd_packets)::DOUBLE",
+    "ssthresh_packets": "avg(r.ssthresh_packets)",
+    "srtt_ms": "avg(r.srtt_ms)",
+    "srtt_ms_max": "max(r.srtt_ms)",
+}
+DELAY_VALUES = {
+    "rtt_ms_min": "min(r.rtt_us) / 1e3",
+    "rtt_ms": "avg(r.rtt_us) / 1e3",
+    "rtt_ms_max": "max(r.rtt_us) / 1e3",
+}
+FLOW_VALUES = {**WIRE_VALUES, **WINDOW_VALUES, **DELAY_VALUES}
+# Over a bucket's aggregates and those of the bucket before: the kernel's counters only grow.
+QUEUE_VALUES = {
+    "backlog_packets": "mean_packets",
+    "backlog_packets_max": "most_packets",
+    "backlog_bytes_max": "most_bytes",
+    "drops": "(dropped - coalesce(lag(dropped) OVER queue, 0))::DOUBLE",
+    "marks": "(marked - coalesce(lag(marked) OVER queue, 0))::DOUBLE",
+    "sent_mbps": "(sent - lag(sent) OVER queue) * 8e-6 / nullif(last_s - lag(last_s) OVER queue, 0)",
+}
+
 _BUCKET = "floor(r.t_s * 1e3 / w.width_ms)::BIGINT AS bucket"
 _GROUP = "GROUP BY ALL"
+
+
+def _selected(values: dict[str, str]) -> str:
+    return ",\n        ".join(f"{expression} AS {name}" for name, expression in values.items())
+
 
 FLOW_POINTS = f"""
 WITH starts AS (
@@ -33,11 +70,7 @@ WITH starts AS (
         SELECT run_id, {START_NS} FROM acks) GROUP BY run_id
 ), wire AS (
     SELECT r.run_id, w.width_ms, r.flow, {_BUCKET},
-        sum(r.wire_bytes) * 8e-6 / sum(r.width_s) AS throughput_mbps,
-        sum(r.delivered_bytes) * 8e-6 / sum(r.width_s) AS goodput_mbps,
-        sum(r.retransmitted_bytes)::DOUBLE AS retransmitted_bytes,
-        sum(r.delivered_bytes)::DOUBLE AS delivered_bytes,
-        max(r.in_flight_bytes)::DOUBLE AS in_flight_bytes
+        {_selected(WIRE_VALUES)}
     FROM intervals r JOIN widths w USING (run_id) {_GROUP}
 ), state AS (
     SELECT run_id, t_s, flow, cwnd_packets, ssthresh_packets, srtt_us / 1e3 AS srtt_ms FROM sockets
@@ -46,19 +79,15 @@ WITH starts AS (
     WHERE (run_id, flow) NOT IN (SELECT DISTINCT (run_id, flow) FROM sockets)
 ), window_ AS (
     SELECT r.run_id, w.width_ms, r.flow, {_BUCKET},
-        min(cwnd_packets)::DOUBLE AS cwnd_packets_min, avg(cwnd_packets) AS cwnd_packets,
-        max(cwnd_packets)::DOUBLE AS cwnd_packets_max, avg(ssthresh_packets) AS ssthresh_packets,
-        avg(srtt_ms) AS srtt_ms, max(srtt_ms) AS srtt_ms_max
+        {_selected(WINDOW_VALUES)}
     FROM state r JOIN widths w USING (run_id) {_GROUP}
 ), delay AS (
     SELECT r.run_id, w.width_ms, r.flow, {_BUCKET},
-        min(rtt_us) / 1e3 AS rtt_ms_min, avg(rtt_us) / 1e3 AS rtt_ms, max(rtt_us) / 1e3 AS rtt_ms_max
+        {_selected(DELAY_VALUES)}
     FROM acks r JOIN widths w USING (run_id) WHERE rtt_us IS NOT NULL {_GROUP}
 )
 SELECT run_id, width_ms, start_ns + bucket * width_ms * 1000000 AS time_ns, bucket * width_ms / 1e3 AS t_s, flow,
-    throughput_mbps, goodput_mbps, retransmitted_bytes, delivered_bytes, in_flight_bytes,
-    cwnd_packets_min, cwnd_packets, cwnd_packets_max, ssthresh_packets, srtt_ms, srtt_ms_max,
-    rtt_ms_min, rtt_ms, rtt_ms_max
+    {", ".join(FLOW_VALUES)}
 FROM wire FULL JOIN window_ USING (run_id, width_ms, flow, bucket) FULL JOIN delay USING (run_id, width_ms, flow, bucket)
 JOIN starts USING (run_id)
 ORDER BY run_id, width_ms, flow, t_s
@@ -68,16 +97,13 @@ QUEUE_POINTS = f"""
 WITH starts AS (SELECT run_id, min({START_NS}) AS start_ns FROM queues GROUP BY run_id),
 buckets AS (
     SELECT r.run_id, w.width_ms, r.node, r.interface, {_BUCKET},
-        avg(backlog_packets) AS backlog_packets, max(backlog_packets)::DOUBLE AS backlog_packets_max,
-        max(backlog_bytes)::DOUBLE AS backlog_bytes_max,
-        max(drops) AS drops, max(marks) AS marks, max(sent_bytes) AS sent_bytes, max(r.t_s) AS last_s
+        avg(backlog_packets) AS mean_packets, max(backlog_packets)::DOUBLE AS most_packets,
+        max(backlog_bytes)::DOUBLE AS most_bytes,
+        max(drops) AS dropped, max(marks) AS marked, max(sent_bytes) AS sent, max(r.t_s) AS last_s
     FROM queues r JOIN widths w USING (run_id) {_GROUP}
 )
 SELECT run_id, width_ms, start_ns + bucket * width_ms * 1000000 AS time_ns, bucket * width_ms / 1e3 AS t_s, node, interface,
-    backlog_packets, backlog_packets_max, backlog_bytes_max,
-    (drops - coalesce(lag(drops) OVER queue, 0))::DOUBLE AS drops,
-    (marks - coalesce(lag(marks) OVER queue, 0))::DOUBLE AS marks,
-    (sent_bytes - lag(sent_bytes) OVER queue) * 8e-6 / nullif(last_s - lag(last_s) OVER queue, 0) AS sent_mbps
+        {_selected(QUEUE_VALUES)}
 FROM buckets JOIN starts USING (run_id)
 WINDOW queue AS (PARTITION BY run_id, width_ms, node, interface ORDER BY bucket)
 ORDER BY run_id, width_ms, node, interface, bucket
@@ -119,7 +145,8 @@ found AS (
     SELECT run_id, time_ns, t_s, flow, 'loss', 'window cut: cwnd ' || cwnd_before || ' → ' || cwnd || ', ssthresh ' || ssthresh
     FROM steps
     WHERE number > 1 AND ssthresh IS NOT NULL AND ssthresh IS DISTINCT FROM ssthresh_before
-        AND (ssthresh < cwnd_before OR ssthresh_before IS NOT NULL) AND cwnd <= cwnd_before -- not HyStart, which ends slow start with ssthresh = cwnd
+        AND (ssthresh < cwnd_before OR ssthresh_before IS NOT NULL)
+        AND cwnd <= cwnd_before -- not HyStart, which ends slow start with ssthresh = cwnd
     UNION ALL
     SELECT run_id, time_ns, t_s, flow, 'recovery', 'fast recovery' FROM states WHERE ca_state = 3 AND before IS DISTINCT FROM 3
     UNION ALL

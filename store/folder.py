@@ -112,11 +112,11 @@ def find(path: Path) -> list[Path]:
     """
     if (path / "run.json").is_file():
         return [path]
-    found = sorted(file.parent for pattern in ("*/run.json", "*/*/run.json") for file in path.glob(pattern))
-    found = [folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(path).parts)]
-    if not found:
+    folders = sorted(file.parent for pattern in ("*/run.json", "*/*/run.json") for file in path.glob(pattern))
+    folders = [folder for folder in folders if not any(part.startswith(".") for part in folder.relative_to(path).parts)]
+    if not folders:
         raise StoreUsageError(f"{path}: no run.json here or up to two folders below; ./warpbed run makes results")
-    return found
+    return folders
 
 
 def read(path: Path) -> RunFolder:

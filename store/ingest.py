@@ -81,13 +81,13 @@ def delete(connection: psycopg.Connection[Any], run_id: int) -> None:
 def forget(connection: psycopg.Connection[Any], experiment: str, run: str | None) -> int:
     """Remove an experiment's runs, or one of them, from the database (the files stay); returns how many."""
     with connection.transaction():
-        found = connection.execute(
+        runs = connection.execute(
             "SELECT run_id FROM runs WHERE experiment = %s AND (%s::text IS NULL OR run = %s) FOR UPDATE",
             [experiment, run, run],
         ).fetchall()
-        for (run_id,) in found:
+        for (run_id,) in runs:
             delete(connection, run_id)
-    return len(found)
+    return len(runs)
 
 
 def prune(connection: psycopg.Connection[Any], keep_days: int) -> int:

@@ -45,8 +45,8 @@ QUESTIONS = {question.name: question for question in (
         "SELECT 'queues', count(*) FROM queues WHERE {one} UNION ALL SELECT 'tcp_info', count(*) FROM tcp_info WHERE {one} "
         "ORDER BY record", {"experiment": "", "run": ""}),
     Question("flows", "the flows of an experiment's counted runs",
-        "SELECT run, flow, f.cca, src, dst, start_s, end_s, packets, retransmitted_packets, delivered_bytes, throughput_mbps, goodput_mbps, "
-        "rtt_min_ms, rtt_mean_ms, rtt_p95_ms, completion_s FROM flows f JOIN runs USING (run_id) "
+        "SELECT run, flow, f.cca, src, dst, start_s, end_s, packets, retransmitted_packets, delivered_bytes, "
+        "throughput_mbps, goodput_mbps, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, completion_s FROM flows f JOIN runs USING (run_id) "
         f"WHERE experiment = $experiment AND {COUNTED} ORDER BY run, flow", {"experiment": ""}),
     Question("series", "a run's flows over time, in points of a width",
         "SELECT flow, t_s, throughput_mbps, goodput_mbps, cwnd_packets, ssthresh_packets, srtt_ms, rtt_ms, in_flight_bytes, "

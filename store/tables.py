@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from collectors import records
+from store import derive
 
 SCHEMA = "warpbed"
 RUNS_PER_CHUNK = 64
@@ -31,16 +32,12 @@ SQL_TYPES = {
 POINT_COLUMNS: dict[str, list[tuple[str, pa.DataType]]] = {
     "flow_points": [
         ("width_ms", pa.int32()), ("time_ns", pa.int64()), ("t_s", pa.float64()), ("flow", pa.string()),
-        *((name, pa.float64()) for name in (
-            "throughput_mbps", "goodput_mbps", "retransmitted_bytes", "delivered_bytes", "in_flight_bytes",
-            "cwnd_packets_min", "cwnd_packets", "cwnd_packets_max", "ssthresh_packets", "srtt_ms", "srtt_ms_max",
-            "rtt_ms_min", "rtt_ms", "rtt_ms_max")),
+        *((name, pa.float64()) for name in derive.FLOW_VALUES),
     ],
     "queue_points": [
         ("width_ms", pa.int32()), ("time_ns", pa.int64()), ("t_s", pa.float64()), ("node", pa.string()),
         ("interface", pa.string()),
-        *((name, pa.float64()) for name in (
-            "backlog_packets", "backlog_packets_max", "backlog_bytes_max", "drops", "marks", "sent_mbps")),
+        *((name, pa.float64()) for name in derive.QUEUE_VALUES),
     ],
     "events": [
         ("time_ns", pa.int64()), ("t_s", pa.float64()), ("flow", pa.string()), ("kind", pa.string()),
@@ -65,11 +62,11 @@ class Table:
 
     def sql_columns(self) -> list[tuple[str, str]]:
         """(name, type) in the database, run_id first."""
-        found = [("run_id", "bigint NOT NULL")]
+        columns = [("run_id", "bigint NOT NULL")]
         for name, kind in self.columns:
             time = "timestamptz NOT NULL" if self.timed else "timestamptz"
-            found.append(("time", time) if name == "time_ns" else (name, SQL_TYPES[kind]))
-        return found
+            columns.append(("time", time) if name == "time_ns" else (name, SQL_TYPES[kind]))
+        return columns
 
 
 def tables() -> Iterator[Table]:

@@ -80,7 +80,11 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
              "about": figure.about, "second": figure.second_label}
             for figure in series.FIGURES if figure.name != series.JAIN or shared
         ],
-        "distributions": [DISTRIBUTION_OF_RTT, *({"name": one.name, "title": one.title, "label": one.label, "about": "", "share": "Share of flows"} for one in flows.SPREADS)],
+        "distributions": [
+            DISTRIBUTION_OF_RTT,
+            *({"name": spread.name, "title": spread.title, "label": spread.label, "about": "", "share": "Share of flows"}
+              for spread in flows.SPREADS),
+        ],
         "shares": flows.shares(found),
         "gaps": applications.gaps(runs),
         "quantiles": [round(float(value), 4) for value in series.QUANTILES],

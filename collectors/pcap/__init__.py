@@ -217,7 +217,8 @@ def compare(
 
     Writes `path.parquet` and `path_flows.parquet`. Both captures are files (they are read twice). A packet not found at
     the other point within `max_delay_s` is lost. `clock` is that of `b` against `a`'s. `forward_from_a` says whether the
-    data of `flows`, and the initiators' packets of others, pass `a` first, so that it is not told from the times; delays are negative then where clocks say so.
+    data of `flows`, and the initiators' packets of others, pass `a` first, so that it is not told from the times; delays are
+    negative then where clocks say so.
     """
     with _compiled():
         from collectors.pcap import _warpbed_pcap

@@ -27,7 +27,9 @@ FAST = "steps 0s=1mbit 10s=100mbit"
 JOBS = {
     # frames come 1.3 times too fast: the average passes min, max, and falls again; no two events in one instant
     "hard": Traffic({"rate": "steps 0s=1mbit 1h=1mbit", "delay": "7ms", "buffer": "500p", "queue": WORDS}, COUNT, 6_131_017, (1000,)),
-    "gentle": Traffic({"rate": "steps 0s=1mbit 1h=1mbit", "delay": "7ms", "buffer": "500p", "queue": WORDS + " gentle"}, COUNT, 4_131_017, (1000,)),
+    "gentle": Traffic(
+        {"rate": "steps 0s=1mbit 1h=1mbit", "delay": "7ms", "buffer": "500p", "queue": WORDS + " gentle"},
+        COUNT, 4_131_017, (1000,)),
     "idle": Traffic({"rate": FAST, "delay": "7ms", "buffer": "500p", "queue": WORDS}, 3000, 6_131_017, (1000,)),
     "shaped": Traffic({"rate": "1mbit", "delay": "7ms", "buffer": "500p", "queue": WORDS}, COUNT, 6_131_017, (1000,)),
     "full": Traffic({"rate": "1mbit", "delay": "1ms", "buffer": "17p", "queue": "red_packets min=100p max=300p"}, 60, 0, (1000,)),
