@@ -183,3 +183,34 @@ class Round:
 
     def over(self, delivered: int) -> bool:
         return delivered > self._end
+
+
+class RoundTrips(Specification):
+    """What algorithms keep that compare a round's RTTs with the least one."""
+
+    def __init__(self, cwnd: float, now_s: float = 0.0) -> None:
+        super().__init__(cwnd, now_s)
+        self.base_rtt = math.inf
+        self.rtts: list[float] = []
+        """Of this round."""
+        self.round = Round()
+
+    def forget_rtts(self) -> None:
+        self.base_rtt = math.inf
+        self.rtts.clear()
+
+    def on_smaller_packets(self, delivered: int, in_flight: int) -> None:
+        super().on_smaller_packets(delivered, in_flight)
+        self._next_round(delivered, in_flight)
+
+    def on_start(self, delivered: int, in_flight: int) -> None:
+        self._next_round(delivered, in_flight)
+
+    def _next_round(self, delivered: int, in_flight: int) -> None:
+        self.rtts.clear()
+        self.round.begin(delivered, in_flight)
+
+    def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
+        if rtt_s is not None:
+            self.base_rtt = min(self.base_rtt, rtt_s)
+            self.rtts.append(rtt_s)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 
-from kernels.reference.base import Ack, Reno, Round
+from kernels.reference.base import Ack, Reno, RoundTrips
 
 
-class Ctcp(Reno):
+class Ctcp(RoundTrips, Reno):
     def __init__(
         self,
         cwnd: float = 10.0,
@@ -22,31 +22,8 @@ class Ctcp(Reno):
     ) -> None:
         super().__init__(cwnd, now_s)
         self.alpha, self.beta, self.gamma, self.zeta, self.k = alpha, beta, gamma, zeta, k
-        self.base_rtt = math.inf
         self.aimd = cwnd  # the paper's cwnd; self.cwnd is its win
         self.dwnd = 0.0
-        self.rtts: list[float] = []
-        self.round = Round()
-
-    def forget_rtts(self) -> None:
-        self.base_rtt = math.inf
-        self.rtts.clear()
-
-    def on_smaller_packets(self, delivered: int, in_flight: int) -> None:
-        super().on_smaller_packets(delivered, in_flight)
-        self._next_round(delivered, in_flight)
-
-    def on_start(self, delivered: int, in_flight: int) -> None:
-        self._next_round(delivered, in_flight)
-
-    def _next_round(self, delivered: int, in_flight: int) -> None:
-        self.rtts.clear()
-        self.round.begin(delivered, in_flight)
-
-    def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
-        if rtt_s is not None:
-            self.base_rtt = min(self.base_rtt, rtt_s)
-            self.rtts.append(rtt_s)
 
     def delay_window(self, win: float, rtt: float) -> float:
         """dwnd after a round without loss."""

@@ -5,47 +5,24 @@ from __future__ import annotations
 
 import math
 
-from kernels.reference.base import Ack, Round, Specification
+from kernels.reference.base import Ack, RoundTrips
 
 
 def update(W: float, base_rtt: float, rtt: float, alpha: float, gamma: float) -> float:
     return min(2 * W, (1 - gamma) * W + gamma * (base_rtt / rtt * W + alpha))
 
 
-class Fast(Specification):
+class Fast(RoundTrips):
     def __init__(self, cwnd: float = 10.0, now_s: float = 0.0, *, alpha: float = 100.0, gamma: float = 0.5) -> None:
         super().__init__(cwnd, now_s)
         self.alpha, self.gamma = alpha, gamma
-        self.base_rtt = math.inf
         self.target = cwnd
-        self.rtts: list[float] = []
-        self.round = Round()
 
     @property
     def window(self) -> int:
         return math.floor(self.cwnd + 1e-9)
 
     fills_window = True
-
-    def forget_rtts(self) -> None:
-        self.base_rtt = math.inf
-        self.rtts.clear()
-
-    def on_smaller_packets(self, delivered: int, in_flight: int) -> None:
-        super().on_smaller_packets(delivered, in_flight)
-        self._next_round(delivered, in_flight)
-
-    def on_start(self, delivered: int, in_flight: int) -> None:
-        self._next_round(delivered, in_flight)
-
-    def _next_round(self, delivered: int, in_flight: int) -> None:
-        self.rtts.clear()
-        self.round.begin(delivered, in_flight)
-
-    def on_sample(self, rtt_s: float | None, acked: int, now_s: float, *, recovering: bool = False) -> None:
-        if rtt_s is not None:
-            self.base_rtt = min(self.base_rtt, rtt_s)
-            self.rtts.append(rtt_s)
 
     def on_ack(self, ack: Ack) -> None:
         if self.round.over(ack.delivered):
