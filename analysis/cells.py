@@ -49,14 +49,14 @@ def paired_rows(runs: Sequence[Run], parameter: str, before: str, after: str) ->
     names = parameters(runs)
     if parameter not in names:
         raise AnalysisError(f"no run has a parameter {parameter!r}; there are {', '.join(names) or 'none'}")
-    found = cells(runs)
-    values = list(dict.fromkeys(show(cell.params.get(parameter)) for cell in found))
+    all_cells = cells(runs)
+    values = list(dict.fromkeys(show(cell.params.get(parameter)) for cell in all_cells))
     for value in (before, after):
         if value not in values:
             raise AnalysisError(f"no run has {parameter}={value}; there are {', '.join(values)}")
-    partners = {_place(cell, parameter): cell for cell in found if show(cell.params.get(parameter)) == after}
-    made: list[dict[str, Any]] = []
-    for cell in found:
+    partners = {_place(cell, parameter): cell for cell in all_cells if show(cell.params.get(parameter)) == after}
+    changes: list[dict[str, Any]] = []
+    for cell in all_cells:
         partner = partners.get(_place(cell, parameter))
         if show(cell.params.get(parameter)) != before or partner is None:
             continue
@@ -66,12 +66,12 @@ def paired_rows(runs: Sequence[Run], parameter: str, before: str, after: str) ->
             if change is None:
                 continue
             interval = change.difference.t_interval
-            made.append({
+            changes.append({
                 "params": {**rest, parameter: f"{before} → {after}"}, "metric": metric.name, "unit": metric.unit,
                 **_estimate(change.difference), "copies": min(cell.copies, partner.copies), "seeds": list(change.seeds),
                 "differs": None if interval is None else not interval.low <= 0 <= interval.high,
             })  # fmt: skip
-    return made
+    return changes
 
 
 def _count(row: Mapping[str, Any]) -> str:

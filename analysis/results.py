@@ -149,14 +149,14 @@ def load_experiment(folder: Path, names: Sequence[str] | None = None) -> tuple[R
     names: the runs that belong to the experiment and their order (those of the experiment file's sweep); one
     without a folder is told as missing. By default every run of the folder, ordered by parameters and seed.
     """
-    found: dict[str, Run] = {}
+    runs: dict[str, Run] = {}
     for run in _load_all(folder):
-        if run.run not in found or run.path.name == run.run or not _is_whole(found[run.run]):
-            found[run.run] = run
+        if run.run not in runs or run.path.name == run.run or not _is_whole(runs[run.run]):
+            runs[run.run] = run
     if names is None:
-        return tuple(sorted(found.values(), key=_order))
+        return tuple(sorted(runs.values(), key=_order))
     missing = {name: Run(folder.name, name, folder / name, status="missing", error="not run yet") for name in names}
-    return tuple(found.get(name, missing[name]) for name in names)
+    return tuple(runs.get(name, missing[name]) for name in names)
 
 
 def earlier_attempts(folder: Path) -> tuple[Run, ...]:

@@ -53,9 +53,9 @@ class Clocks:
     def report(self) -> list[dict[str, Any]]:
         """For run.json: what was taken off each clock, how sure that is, and against which clock it was measured."""
         rows: list[dict[str, Any]] = []
-        for name, (against, found) in self.estimates.items():
+        for name, (against, sentences) in self.estimates.items():
             clock = self.known[name]
-            measured = {key: value for key, value in asdict(found).items() if key != "clock"}
+            measured = {key: value for key, value in asdict(sentences).items() if key != "clock"}
             rows.append({
                 "clock": name, "against": against, "reference_ns": clock.reference_ns, "offset_us": clock.offset_ns / 1e3,
                 "drift_ppm": clock.drift_ppm, **measured,

@@ -60,10 +60,10 @@ def folder() -> Path:
     if (final / MODULE).exists():
         return used(final)
     try:
-        with aside(final, marker=MODULE) as made:
-            if made is not None:
+        with aside(final, marker=MODULE) as place:
+            if place is not None:
                 with locked(cache_dir() / "native" / ".locks" / "target") as held:
-                    _build(made[0], [lock for lock in (made[1], held) if lock is not None])
+                    _build(place[0], [lock for lock in (place[1], held) if lock is not None])
     except WarpbedError as error:
         raise NativeError(str(error)) from error
     except OSError as error:
@@ -94,8 +94,8 @@ def _version(program: Path) -> tuple[int, ...]:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    found = re.match(r"\w+ (\d+)\.(\d+)\.", done.stdout) if done.returncode == 0 else None
-    return tuple(map(int, found.groups())) if found else ()
+    match = re.match(r"\w+ (\d+)\.(\d+)\.", done.stdout) if done.returncode == 0 else None
+    return tuple(map(int, match.groups())) if match else ()
 
 
 def _is_debian_12() -> bool:
@@ -133,8 +133,8 @@ def _build(out: Path, locks: list[int]) -> None:
         pass_fds=locks,
     )
     if done.returncode:
-        words = "\n".join((done.stderr + done.stdout).strip().splitlines()[-LAST_LINES:])
-        raise NativeError(f"the packet collector could not be built ({cargo}):\n{words}")
+        errors = "\n".join((done.stderr + done.stdout).strip().splitlines()[-LAST_LINES:])
+        raise NativeError(f"the packet collector could not be built ({cargo}):\n{errors}")
     (wheel,) = out.glob("*.whl")
     with (
         zipfile.ZipFile(wheel) as archive,

@@ -27,18 +27,18 @@ def missing(network: Network, config: Mapping[str, str], modules: Collection[str
     config: the kernel's configuration, CONFIG_X → y or m
     modules: those of the project's own kernel modules that can be loaded into it
     """
-    found: dict[str, None] = {}
+    lacks: dict[str, None] = {}
     for link in network.links:
         for name, direction in ((f"{link.a}>{link.b}", link.forward), (f"{link.b}>{link.a}", link.backward)):
             for option, why in _options(direction):
                 if config.get(option) not in ("y", "m"):
-                    found[f"{name}: {why} needs a kernel with {option}"] = None
+                    lacks[f"{name}: {why} needs a kernel with {option}"] = None
             for module in own_modules([direction]):
                 if module not in modules:
                     what = own_work(module, direction)
-                    found[f"{name}: {what} needs the module {module}, which this host's kernel does not have"] = None
-            found.update(dict.fromkeys(f"{name}: {why}" for why in _red_limits(direction)))
-    return list(found)
+                    lacks[f"{name}: {what} needs the module {module}, which this host's kernel does not have"] = None
+            lacks.update(dict.fromkeys(f"{name}: {why}" for why in _red_limits(direction)))
+    return list(lacks)
 
 
 def _options(direction: Direction) -> Iterator[tuple[str, str]]:

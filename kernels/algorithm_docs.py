@@ -264,8 +264,8 @@ def pages(root: Path = ROOT) -> dict[Path, str]:
     """Every page with its text."""
     algorithms = [parse(source) for source in sorted((root / "kernels/modules").glob("tcp_*.c"))]
     folder = root / "docs/algorithms"
-    made = {folder / f"{a.module}.md": page(a, root) for a in algorithms}
-    return {folder / "README.md": index(algorithms, root), **made}
+    of_modules = {folder / f"{a.module}.md": page(a, root) for a in algorithms}
+    return {folder / "README.md": index(algorithms, root), **of_modules}
 
 
 def stale(root: Path = ROOT) -> list[Path]:

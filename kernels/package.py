@@ -35,11 +35,11 @@ def pack_kernel(tree: Path, target: Path, make: tuple[str, ...], local: str, ste
     # -d: what it would need to build anew is not looked for
     steps.run("packing the kernel", *make, "bindeb-pkg", "DPKG_FLAGS=-d", cwd=tree, env=environment)
     release = release_of(tree)
-    made = [path for path in tree.parent.glob("*.deb") if path.name.startswith(f"linux-image-{release}_")]
-    if len(made) != 1:
-        raise BuildError(f"make bindeb-pkg left {len(made)} packages linux-image-{release}, not one")
+    packages = [path for path in tree.parent.glob("*.deb") if path.name.startswith(f"linux-image-{release}_")]
+    if len(packages) != 1:
+        raise BuildError(f"make bindeb-pkg left {len(packages)} packages linux-image-{release}, not one")
     target.mkdir()
-    shutil.move(made[0], target / made[0].name)
+    shutil.move(packages[0], target / packages[0].name)
     for pattern in ("*.deb", "*.changes", "*.buildinfo"):
         for path in tree.parent.glob(pattern):
             path.unlink()

@@ -51,16 +51,16 @@ def locate(kernel: str, cache: Path, *, version: str | None = None) -> Source | 
 
 
 def _cached_package(series: str, cache: Path, wanted: str | None) -> Source | None:
-    found: dict[str, Path] = {}
+    packages: dict[str, Path] = {}
     for path in (cache / "sources").glob(f"linux-source-{series}_*_all.deb"):
         if match := DEB.fullmatch(path.name):
-            found[match["version"].replace("%3a", ":")] = path
+            packages[match["version"].replace("%3a", ":")] = path
     if wanted is not None:
-        found = {wanted: found[wanted]} if wanted in found else {}
-    if not found:
+        packages = {wanted: packages[wanted]} if wanted in packages else {}
+    if not packages:
         return None
-    newest = max(found, key=functools.cmp_to_key(_compare_versions))
-    return Source("deb", found[newest], series, _file_hash(found[newest], cache), newest)
+    newest = max(packages, key=functools.cmp_to_key(_compare_versions))
+    return Source("deb", packages[newest], series, _file_hash(packages[newest], cache), newest)
 
 
 def _compare_versions(a: str, b: str) -> int:

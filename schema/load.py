@@ -177,16 +177,16 @@ def _problems(
 
 def _existing(loc: Sequence[int | str], data: Any, kind: str) -> Loc:
     """The part of pydantic's location that is in the file (it adds the names of union members)."""
-    found: list[int | str] = []
+    existing: list[int | str] = []
     for index, part in enumerate(loc):
         last = index == len(loc) - 1
         if isinstance(data, Mapping) and (part in data or (last and kind == "missing")):
-            found.append(part)
+            existing.append(part)
             data = data.get(part)
         elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            found.append(part)
+            existing.append(part)
             data = data[part]
-    return tuple(found)
+    return tuple(existing)
 
 
 def _message(item: Any, loc: Loc, model: type[BaseModel]) -> str:

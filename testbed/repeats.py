@@ -37,10 +37,10 @@ def rounds(jobs: list[Job], repeats: int | Repeats, results: Results) -> Iterato
 
 def by_cell(jobs: list[Job]) -> dict[str, list[Job]]:
     """Jobs by the parameters of their runs, in their order."""
-    found: dict[str, list[Job]] = {}
+    cells: dict[str, list[Job]] = {}
     for job in jobs:
-        found.setdefault(repr(job.run.params), []).append(job)
-    return found
+        cells.setdefault(repr(job.run.params), []).append(job)
+    return cells
 
 
 def _wanted(done: list[Job], repeats: Repeats, results: Results) -> int:

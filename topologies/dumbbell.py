@@ -67,13 +67,13 @@ def network(parameters: Parameters) -> Network:
 
 def _access(p: Parameters, rate: str, delay: str) -> list[Direction]:
     rates, delays = (per_item(getattr(p, name), p.pairs, name) for name in (rate, delay))
-    made = []
+    directions = []
     for one_rate, one_delay in zip(rates, delays, strict=True):
         buffer = p.access_buffer if one_rate != "none" else ""
-        made.append(
+        directions.append(
             rate_and_delay(one_rate, one_delay, {"rate": rate, "delay": delay, "buffer": "access_buffer"}, buffer)
         )
-    return made
+    return directions
 
 
 topos = expose("dumbbell", Parameters, network)

@@ -60,9 +60,9 @@ class TrafficProcess:
 
     def wait_ready(self) -> None:
         """Until it could be started."""
-        told = bool(select.select([self._status_fd], [], [], READY_TIMEOUT_S)[0])
-        if not told or not os.read(self._status_fd, 64):
-            self._code = self._reap(block=told)  # told nothing: it has closed the line, so it is ending
+        answered = bool(select.select([self._status_fd], [], [], READY_TIMEOUT_S)[0])
+        if not answered or not os.read(self._status_fd, 64):
+            self._code = self._reap(block=answered)  # told nothing: it has closed the line, so it is ending
             raise self._failure("it did not get ready")
 
     def start(self, start_ns: int) -> None:

@@ -56,16 +56,16 @@ def metric(
 def find(name: str) -> Metric:
     """The metric that `name` is or is a part of (`smoothness_cv.1`, `flows.f1.goodput_mbps`)."""
     head, _, part = name.partition(".")
-    found = REGISTRY.get(head)
-    if found is None:
+    definition = REGISTRY.get(head)
+    if definition is None:
         near = difflib.get_close_matches(head, REGISTRY, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(REGISTRY)}"
         raise UnknownMetricError(f"no metric is called {head!r}; {hint}")
-    if part and not found.keyed:
+    if part and not definition.keyed:
         raise UnknownMetricError(f"{head} is a single number, it has no part {part!r}; write {head}")
-    if found.keyed and not part:
-        raise UnknownMetricError(f"{head} has one value per {found.keyed}; write {head}.<{found.keyed}>")
-    return found
+    if definition.keyed and not part:
+        raise UnknownMetricError(f"{head} has one value per {definition.keyed}; write {head}.<{definition.keyed}>")
+    return definition
 
 
 def lookup(metrics: dict[str, Any], name: str) -> Any:

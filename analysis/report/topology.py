@@ -47,11 +47,11 @@ class Network:
     links: tuple[Link, ...]
 
     def neighbours(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {name: [] for name in self.kinds}
+        neighbours_of: dict[str, list[str]] = {name: [] for name in self.kinds}
         for link in self.links:
-            found[link.a].append(link.b)
-            found[link.b].append(link.a)
-        return found
+            neighbours_of[link.a].append(link.b)
+            neighbours_of[link.b].append(link.a)
+        return neighbours_of
 
 
 def parse(topology: Any) -> Network | None:
@@ -188,14 +188,14 @@ def _places(network: Network, shown: Sequence[str], senders: Sequence[str]) -> d
 
 
 def _distances(around: Mapping[str, Sequence[str]], root: str) -> dict[str, int]:
-    found, waiting = {root: 0}, deque([root])
+    distances, waiting = {root: 0}, deque([root])
     while waiting:
         here = waiting.popleft()
         for there in around[here]:
-            if there not in found:
-                found[there] = found[here] + 1
+            if there not in distances:
+                distances[there] = distances[here] + 1
                 waiting.append(there)
-    return found
+    return distances
 
 
 def _link(

@@ -51,16 +51,16 @@ def cabling(plan: Plan, nics: Mapping[str, str]) -> dict[str, Cabling]:
     nics: interface of the address plan (such as r1-eth0) → name or MAC address of the machine's own interface
     """
     places, numbers = wire_places(plan.network), interface_links(plan.network)
-    told = {}
+    cablings = {}
     for name, node in address_plan(plan.network).items():
         own = [interface.name for interface in node.interfaces]
-        told[name] = Cabling(
+        cablings[name] = Cabling(
             node=name,
             nics={interface: nics[interface] for interface in own},
             numbers={interface: numbers[interface] for interface in own},
             wires=tuple(sorted(number for number, place in places.items() if place == name)),
         )
-    return told
+    return cablings
 
 
 def interface_links(network: Network) -> dict[str, int]:

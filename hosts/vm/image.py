@@ -75,8 +75,8 @@ def build(cache: Path) -> tuple[Path, bool]:
 
 
 def _build(work: Path, steps: Steps) -> None:
-    for name, words in (("host", HOST_ALIAS), ("login", "warpbed")):
-        command = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", words, "-f", work / name)
+    for name, errors in (("host", HOST_ALIAS), ("login", "warpbed")):
+        command = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", errors, "-f", work / name)
         steps.run("making a key", *command, cwd=work)
     (work / "known_hosts").write_text(f"{HOST_ALIAS} {(work / 'host.pub').read_text()}")
     (work / "sources").write_text(sources())

@@ -60,12 +60,12 @@ class CallbackModule(CallbackBase):
 
 def reason(result: dict[str, Any]) -> str:
     """What a person needs to know of a failure: the program's own words where there are any."""
-    words = [str(result.get(key) or "").strip() for key in ("stderr", "module_stderr", "stdout")]
+    outputs = [str(result.get(key) or "").strip() for key in ("stderr", "module_stderr", "stdout")]
     message = str(result.get("msg") or "").strip()
     if message in {"", "non-zero return code"}:
-        message = next(filter(None, words), f"exit status {result.get('rc')}")
-    elif words[0] and words[0] not in message:
-        message = f"{message}\n{words[0]}"
+        message = next(filter(None, outputs), f"exit status {result.get('rc')}")
+    elif outputs[0] and outputs[0] not in message:
+        message = f"{message}\n{outputs[0]}"
     lines = message.splitlines()
     return "\n".join(lines if len(lines) <= LAST_LINES else ["…", *lines[-LAST_LINES:]])
 

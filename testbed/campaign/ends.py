@@ -63,12 +63,12 @@ def parse(text: str, campaign: Campaign, kept: str = "") -> dict[str, End]:
     Raises UsageError where a host is not in the inventory or was never prepared, a receiver has not agreed, or two have
     the same address.
     """
-    told = _read(text)
-    known = _read(kept).hosts if kept and told.absent else {}
-    hosts = {**{name: end for name, end in known.items() if name in told.absent}, **told.hosts}
+    given = _read(text)
+    known = _read(kept).hosts if kept and given.absent else {}
+    hosts = {**{name: end for name, end in known.items() if name in given.absent}, **given.hosts}
     wanted = [campaign.sender, *campaign.receivers]
     for name in wanted:
-        if name in told.absent and name not in hosts:
+        if name in given.absent and name not in hosts:
             raise UsageError(
                 f"{name} could not be prepared (the reason is above); nothing was started: mend it, or its entry"
             )

@@ -78,12 +78,12 @@ def _cell(
     spread = Z_95 * statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
     first = [seconds for seconds, _ in times.get((receiver, size, campaign.algorithms[0]), [])]
     published = campaign.published.get(receiver, {}).get(size, {})
-    told, told_first = published.get(cca), published.get(campaign.algorithms[0])
+    published_s, published_first_s = published.get(cca), published.get(campaign.algorithms[0])
     return Cell(
         receiver, size, cca, len(values), sum(verdict == "suspect" for _, verdict in here), mean, spread,
-        None if mean is None else quantities.size_bytes(size) * 8e-6 / mean, told,
+        None if mean is None else quantities.size_bytes(size) * 8e-6 / mean, published_s,
         statistics.fmean(first) / mean if mean and first else None,
-        told_first / told if told and told_first else None,
+        published_first_s / published_s if published_s and published_first_s else None,
     )  # fmt: skip
 
 

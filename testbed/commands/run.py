@@ -35,9 +35,9 @@ def main(options: argparse.Namespace) -> int:
         "experiment_seed": options.seed,
         "experiment_results": str(options.results.resolve()),
     }
-    told = None if options.format == "table" else sys.stderr
-    code = ansible.play("run_experiment.yml", variables, inventory=HOST_KINDS[kind].inventory, output=told)
-    if told is not None and code != 2:
+    output = None if options.format == "table" else sys.stderr
+    code = ansible.play("run_experiment.yml", variables, inventory=HOST_KINDS[kind].inventory, output=output)
+    if output is not None and code != 2:
         results = Results(options.results.resolve(), asked.experiment.name)
         names = begun_ids(asked, selected(asked, options), host_of(asked, options), results)
         print(of_runs(load_experiment(results.folder, names), options.format), end="")

@@ -163,7 +163,7 @@ class Sender:
 def transfers(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict[str, Any]:
     """Transfers that arrive at their times, each with a size or a lifetime."""
     settings, loop = plan.settings, Loop(control)
-    made: list[tuple[dict[str, Any], Sender]] = []
+    begun: list[tuple[dict[str, Any], Sender]] = []
     left = len(settings["transfers"])
 
     def ended() -> None:
@@ -175,7 +175,7 @@ def transfers(plan: TrafficPlan, addresses: dict[str, str], control: Control) ->
     def begin(transfer: dict[str, Any]) -> None:
         address = (addresses[transfer["to"]], plan.port)
         sender = Sender(loop, address, settings["cca"], transfer.get("size_bytes"), ended)
-        made.append((transfer, sender))
+        begun.append((transfer, sender))
         if "life_s" in transfer:
             loop.at(transfer["start_s"] + transfer["life_s"], sender.finish)
 
@@ -190,10 +190,10 @@ def transfers(plan: TrafficPlan, addresses: dict[str, str], control: Control) ->
     loop.at(settings["end_s"], end)
     if left:
         loop.run()
-    for _, sender in made:
+    for _, sender in begun:
         sender.close()
     loop.close()
-    return {"transfers": [{**transfer, **sender.result()} for transfer, sender in made]}
+    return {"transfers": [{**transfer, **sender.result()} for transfer, sender in begun]}
 
 
 def on_off(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict[str, Any]:

@@ -16,8 +16,8 @@ AVAILABLE = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 def modinfo(field: str, module: str) -> str:
     """A field of the installed module, which may be named by an alias; empty where there is none."""
-    told = subprocess.run(["/sbin/modinfo", "-F", field, module], capture_output=True, text=True)
-    return told.stdout.strip() if told.returncode == 0 else ""
+    answer = subprocess.run(["/sbin/modinfo", "-F", field, module], capture_output=True, text=True)
+    return answer.stdout.strip() if answer.returncode == 0 else ""
 
 
 built = json.load(sys.stdin)
