@@ -8,8 +8,8 @@ Each statement of a claim is a contrast with a 95 % interval over the seeds (ana
   of many statements is enough,
 - is undecided else; `more` says how many seeds more would decide it, if they spread as those so far.
 
-Each of the first two is wrong in at most 5 % of cases. Where no seed changes anything (nothing random is in the experiment) the numbers decide
-without an interval, and the outcome says so.
+Each of the first two is wrong in at most 5 % of cases. Where no seed changes anything (nothing random is in the experiment) the
+numbers decide without an interval, and the outcome says so.
 
 Source: Berger, "Multiparameter hypothesis testing and acceptance sampling" (1982), for all statements having to hold.
 """
@@ -37,7 +37,11 @@ TAIL = (1 - CONFIDENCE) / 2
 
 @dataclass(frozen=True)
 class Seen:
-    """A statement beside the runs. spread, interval: None where there are too few runs; more: seeds more that would decide it, as far as can be told."""
+    """A statement beside the runs.
+
+    spread, interval: None where there are too few runs
+    more: seeds more that would decide it, as far as can be told
+    """
 
     statement: Statement
     spread: Spread | None
