@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
+import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterable, Mapping
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from base.errors import WarpbedError
 from base.paths import ROOT, sent_files
@@ -17,6 +22,12 @@ from plan.console import MODULES, SOURCE
 
 SSH_FAILED = 255
 TIMEOUT_S = 120.0
+FETCH_TIMEOUT_S = 600.0
+ALIVE_S = 5
+"""How often a silent machine is asked whether it is there."""
+LARGEST_FETCH_BYTES = 4 << 30
+ANY_NAME = re.compile(r"(?!\.\.?$)[^/\0]+")
+"""Of a file in a folder."""
 FINAL = ("Permission denied", "Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED")
 
 
@@ -28,47 +39,78 @@ class RemoteError(WarpbedError):
         self.is_final = is_final
 
 
+class UnreachableError(RemoteError):
+    """The machine did not answer, or the connection was cut; it may answer later."""
+
+
 @dataclass(frozen=True)
 class Remote:
-    """The way to a machine. alias: the name under which known_hosts has its key."""
+    """The way to a machine.
+
+    known_hosts, alias: file with its key, and the name under which it stands there; without them those of the user's own
+    SSH configuration
+    become: programs run as root, by sudo
+    connect_s, silence_s: how long a connection may take, and how long an established one may be silent
+    extra: further arguments of ssh
+    """
 
     address: str
     port: int
-    user: str
-    identity: Path
-    known_hosts: Path
-    alias: str
+    user: str | None
+    identity: Path | None
+    known_hosts: Path | None = None
+    alias: str = ""
+    become: bool = False
+    connect_s: int = 20
+    silence_s: int = 60
+    extra: tuple[str, ...] = ()
 
     def command(self, *words: str) -> list[str]:
-        """ssh's command line for a program with arguments."""
+        """ssh's command line for a program with arguments. Passwords are never part of it."""
         options = {
-            "UserKnownHostsFile": str(self.known_hosts),
-            "GlobalKnownHostsFile": "/dev/null",
-            "HostKeyAlias": self.alias,
-            "StrictHostKeyChecking": "yes",
-            "IdentitiesOnly": "yes",
-            "PasswordAuthentication": "no",
             "BatchMode": "yes",
-            "ConnectTimeout": "20",
-            "ServerAliveInterval": "10",
-            "ServerAliveCountMax": "6",
-            "LogLevel": "ERROR",
+            "StrictHostKeyChecking": "yes",
+            "ConnectTimeout": str(self.connect_s),
+            "ServerAliveInterval": str(ALIVE_S),
+            "ServerAliveCountMax": str(self.silence_s // ALIVE_S),
         }
-        line = ["ssh", "-F", "none", "-T", "-i", str(self.identity), "-p", str(self.port)]
-        line += [word for name, value in options.items() for word in ("-o", f'{name}="{value}"')]
-        return [*line, f"{self.user}@{self.address}", "--", shlex.join(words)]
+        line = ["ssh", "-T", "-p", str(self.port)]
+        if self.known_hosts is not None:
+            line += ["-F", "none"]
+            options |= {
+                "UserKnownHostsFile": str(self.known_hosts),
+                "GlobalKnownHostsFile": "/dev/null",
+                "HostKeyAlias": self.alias,
+                "PasswordAuthentication": "no",
+                "LogLevel": "ERROR",
+            }
+        if self.identity is not None:
+            line += ["-i", str(self.identity)]
+            options["IdentitiesOnly"] = "yes"
+        line += ["-l", self.user] if self.user else []
+        line += [argument for name, value in options.items() for argument in ("-o", f'{name}="{value}"')]
+        root = ["sudo", "-n"] if self.become else []
+        return [*line, *self.extra, "--", self.address, shlex.join([*root, *words])]
 
-    def run(self, *words: str, data: bytes | None = None, timeout_s: float = TIMEOUT_S) -> bytes:
+    def call(self, *words: str, data: bytes = b"", timeout_s: float = TIMEOUT_S) -> subprocess.CompletedProcess[bytes]:
+        """Run a program to its end, whatever its exit code. Raises UnreachableError."""
+        try:
+            done = subprocess.run(self.command(*words), input=data, capture_output=True, timeout=timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise UnreachableError(f"not done after {timeout_s:g} s") from error
+        if done.returncode == SSH_FAILED:
+            message = _message(done.stderr, done.returncode)
+            raise UnreachableError(message, is_final=any(text in message for text in FINAL))
+        return done
+
+    def run(self, *words: str, data: bytes = b"", timeout_s: float = TIMEOUT_S) -> bytes:
         """Run a program to its end; returns its output. Raises RemoteError."""
         try:
-            done = subprocess.run(
-                self.command(*words), input=data if data is not None else b"", capture_output=True, timeout=timeout_s
-            )
-        except subprocess.TimeoutExpired as error:
-            raise RemoteError(f"{words[0]}: not done after {timeout_s:.0f} s") from error
+            done = self.call(*words, data=data, timeout_s=timeout_s)
+        except UnreachableError as error:
+            raise UnreachableError(f"{words[0]}: {error}", error.is_final) from error
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
-            raise RemoteError(f"{words[0]}: {said}", is_final=any(text in said for text in FINAL))
+            raise RemoteError(f"{words[0]}: {_message(done.stderr, done.returncode)}")
         return done.stdout
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
@@ -76,6 +118,38 @@ class Remote:
         return subprocess.Popen(
             self.command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
         )
+
+    def receive(
+        self, *words: str, take: Callable[[IO[bytes]], None], data: bytes = b"", timeout_s: float = TIMEOUT_S
+    ) -> None:
+        """Hand a program's output over as it comes, without a limit on how long it does.
+
+        timeout_s: from the output's end to the program's
+        Raises UnreachableError where the program fails or its output is cut; what `take` raises passes.
+        """
+        problem: Exception | None = None
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                self.command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+            )
+            assert process.stdin is not None and process.stdout is not None
+            with process.stdout:
+                try:
+                    process.stdin.write(data)
+                    process.stdin.close()
+                    take(process.stdout)
+                    while process.stdout.read(1 << 16):
+                        pass
+                    process.wait(timeout_s)
+                except (tarfile.TarError, EOFError, BrokenPipeError, zlib.error, subprocess.TimeoutExpired) as error:
+                    problem = error
+                finally:
+                    process.kill()
+                    process.wait()
+            errors.seek(0)
+            said = errors.read()
+        if problem is not None or process.returncode:
+            raise UnreachableError(last_line(said) or str(problem or f"exit code {process.returncode}")) from problem
 
     def put(self, files: Mapping[str, Path | bytes]) -> None:
         """Send files, by their absolute paths over there."""
@@ -89,14 +163,39 @@ class Remote:
         self.run("tar", "-x", "-C", "/", data=buffer.getvalue())
 
     def get(self, folder: str, target: Path) -> None:
-        """Fetch the files of a folder over there into one here."""
-        data = self.run("tar", "-c", "-C", folder, ".", timeout_s=600)
-        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-            for entry in archive:
-                name = entry.name.removeprefix("./")
-                content = archive.extractfile(entry) if entry.isfile() and "/" not in name else None
-                if content is not None:  # plain files only: what a machine sends must not land anywhere else
-                    (target / name).write_bytes(content.read())
+        """Fetch the files of a folder over there into one here; folders in it are left out."""
+        archive = self.run("tar", "-c", "-C", folder, ".", timeout_s=FETCH_TIMEOUT_S)
+        unpack(io.BytesIO(archive), target, lambda name: None)
+
+
+def unpack(stream: IO[bytes], folder: Path, refuse: Callable[[str], None], names: re.Pattern[str] = ANY_NAME) -> None:
+    """Put the plain files of a tar archive into a folder: what a machine sends must not land anywhere else.
+
+    refuse: is given the name of everything that is no plain file, has another name than `names` allow, or lies beyond
+    LARGEST_FETCH_BYTES
+    """
+    total = 0
+    with tarfile.open(fileobj=stream, mode="r|*") as archive:
+        for entry in archive:
+            name = entry.name.removeprefix("./")
+            total += entry.size
+            is_wanted = entry.isreg() and ANY_NAME.fullmatch(name) and names.fullmatch(name)
+            content = archive.extractfile(entry) if is_wanted and total <= LARGEST_FETCH_BYTES else None
+            if content is None:
+                refuse(entry.name)
+                continue
+            with content, open(folder / name, "wb") as target:
+                shutil.copyfileobj(content, target)
+
+
+def last_line(output: bytes) -> str:
+    """The last line of a program's output that is not empty."""
+    lines = [line.strip() for line in output.decode(errors="replace").strip().splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _message(errors: bytes, code: int) -> str:
+    return errors.decode(errors="replace").strip() or f"exit code {code}"
 
 
 def agent_files(modules: Iterable[Path]) -> dict[str, Path | bytes]:

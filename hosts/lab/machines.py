@@ -45,12 +45,7 @@ class Machine(Model):
 
 @dataclass(frozen=True)
 class LabRemote(Remote):
-    """The way to a lab machine, as root by sudo where SSH does not log in as root."""
-
-    become: bool = False
-
-    def command(self, *words: str) -> list[str]:
-        return super().command(*(["sudo", "-n", *words] if self.become else words))
+    """The way to a lab machine."""
 
     def protected(self, control: Sequence[str]) -> dict[str, str]:
         """The machine's interfaces that no run may touch, with the reason: asked without sudo (control.py). Raises RemoteError."""
@@ -95,8 +90,13 @@ def load(text: str | None = None) -> dict[str, Machine]:
 
 
 def remote(machine: Machine) -> LabRemote:
+    """The way to a machine, as root by sudo where SSH does not log in as root."""
     return LabRemote(
-        machine.host, machine.port, machine.user, Path(machine.identity).expanduser(),
-        Path(machine.known_hosts).expanduser(), machine.host if machine.port == 22 else f"[{machine.host}]:{machine.port}",
+        machine.host,
+        machine.port,
+        machine.user,
+        Path(machine.identity).expanduser(),
+        Path(machine.known_hosts).expanduser(),
+        machine.host if machine.port == 22 else f"[{machine.host}]:{machine.port}",
         machine.become,
-    )  # fmt: skip
+    )
