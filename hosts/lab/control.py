@@ -45,10 +45,10 @@ def ip(*arguments: str) -> list[dict[str, Any]]:
 def of_connection(connection: str) -> list[str]:
     """Interfaces of an SSH connection (sshd's SSH_CONNECTION): the one with the address that it came to, and the one that its
     answers leave by."""
-    words = connection.split()
-    if len(words) != 4:
+    fields = connection.split()
+    if len(fields) != 4:
         return []
-    peer, own = (words[i].partition("%")[0].removeprefix("::ffff:") for i in (0, 2))
+    peer, own = (fields[i].partition("%")[0].removeprefix("::ffff:") for i in (0, 2))
     names = [
         str(entry["ifname"])
         for entry in ip("address")

@@ -36,8 +36,8 @@ class LabHost:
     @property
     def key(self) -> str:
         """The machines' kernels and the modules' versions: what the play has proven of them."""
-        told = {node: [m.release, m.version, sorted(m.modules.items())] for node, m in self.machines.items()}
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:20]
+        proven = {node: [m.release, m.version, sorted(m.modules.items())] for node, m in self.machines.items()}
+        return hashlib.sha256(json.dumps(proven, sort_keys=True).encode()).hexdigest()[:20]
 
     def inputs(self, plan: Plan) -> KernelInputs:
         return KernelInputs(self.key, {})

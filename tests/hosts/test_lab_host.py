@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests import lab, plays, recap
+from tests import lab, lab_module, plays, recap
 from tests.plays import BIN, end
 from tests.sshhosts import SshHosts, needs_ssh_hosts, run
 from tests.waiting import wait_until
@@ -198,28 +198,28 @@ def test_a_machine_that_vanishes_is_named_and_the_same_call_resumes(hosts: SshHo
 
 def test_interfaces_that_a_run_has_left_under_other_names_get_theirs_back(hosts: SshHosts, tmp_path: Path) -> None:
     before = condition(hosts)
-    request = {
-        "root": str(hosts.root("s")), "nics": ["lan0"], "sysctls": {}, "protected": {"ctl0": "is the control interface"},
-    }  # fmt: skip
-    tool = lab.ROOT / "hosts/lab/tool.py"
+    state_file = hosts.root("s") / "lab-state.json"
 
-    def call(what: str) -> dict[str, Any]:
-        done = subprocess.run(
-            ["ip", "netns", "exec", hosts.netns("s"), "/usr/bin/python3", "-I", tool, what],
-            input=json.dumps(request), capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
+    def call(state: str, *, check: bool = False) -> dict[str, Any]:
+        request = {
+            "state": state,
+            "root": str(hosts.root("s")),
+            "nics": ["lan0"],
+            "protected": {"ctl0": "is the control interface"},
+        }
+        return lab_module.answer(request, check=check, netns=hosts.netns("s"))
 
-    assert call("tune")["changed"] and not call("tune")["changed"]
+    assert call("tuned", check=True)["changed"] and not state_file.exists()
+    assert call("tuned")["changed"] and not call("tuned")["changed"]
+    tuned = condition(hosts)
+    assert call("restored", check=True)["changed"] and condition(hosts) == tuned
     netns = hosts.netns("s")
     for command in ("lan0 down", "lan0 name s1-eth0", "s1-eth0 address 02:00:00:00:00:01"):
         run("ip", "-n", netns, "link", "set", *command.split())
     run("ip", "-n", netns, "addr", "flush", "dev", "s1-eth0")
-    assert call("restore")["left"] == []
+    assert call("restored")["left"] == []
     assert condition(hosts) == before
-    assert not call("restore")["changed"]
+    assert not call("restored")["changed"]
 
 
 def test_the_control_interface_is_never_a_test_interface(hosts: SshHosts, tmp_path: Path) -> None:

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hosts.lab import control
-from tests import lab
+from tests.lab_module import answer
 
 FROM = "192.0.2.1 40000 192.0.2.2 22"
 
@@ -98,15 +95,11 @@ def test_without_a_connection_or_with_one_to_an_address_that_is_gone_nothing_is_
     assert set(control.protected(["eno1"], connection)) == {"eno1"}
 
 
-def test_where_the_control_interface_is_not_known_or_named_the_tool_changes_nothing(tmp_path: Path) -> None:
+def test_where_the_control_interface_is_not_known_or_named_the_module_changes_nothing(tmp_path: Path) -> None:
     def tune(**more: Any) -> str:
-        request = {"nics": ["lo"], "root": str(tmp_path), "sysctls": {}, **more}
-        done = subprocess.run(
-            ["/usr/bin/python3", "-I", lab.ROOT / "hosts/lab/tool.py", "tune"],
-            input=json.dumps(request), capture_output=True, text=True, env={**os.environ, "SSH_CONNECTION": FROM},
-        )  # fmt: skip
-        assert done.returncode == 1 and not list(tmp_path.iterdir())
-        return done.stderr
+        result = answer({"state": "tuned", "nics": ["lo"], "root": str(tmp_path), **more})
+        assert result["failed"] and not list(tmp_path.iterdir())
+        return str(result["msg"])
 
     assert "which interface SSH comes in by is not known" in tune()
     assert "lo is the control interface; it is never touched" in tune(protected={"lo": "is the control interface"})

@@ -1,12 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Look at a lab machine, tune it for measuring, and put it back: runs there as root, with the standard library only.
+"""Look at a lab machine, tune it for measuring, and put it back.
 
-    python3 -I tool.py facts|tune|restore [--check] < request.json
-
-Prints one JSON object. Before `tune` changes a thing, its value is written to STATE, once: a second `tune` never takes its own
-work for the machine's, and `restore` works after any failure, also after a reboot. Interfaces are known by their index and
-device, so that one which a killed run has left under another name is found. A request must say which interfaces are
-`protected` (control.py, asked before sudo); one that does not, or that names one of them, is refused.
+It travels with each task, and has Ansible's utilities and the standard library only: it cannot use base.linux.
 """
 
 from __future__ import annotations
@@ -15,14 +10,88 @@ import ctypes
 import fcntl
 import json
 import os
+import re
 import shutil
 import socket
 import struct
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = """
+module: warpbed_lab
+short_description: Look at a lab machine, tune it for measuring, and put it back
+description:
+  - Before anything is changed, its value is written to a file, once. A second O(state=tuned) never takes its own work for the
+    machine's, and O(state=restored) works after any failure, also after a reboot.
+  - Interfaces are known by their index and device, so that one which a killed run has left under another name is found.
+  - O(state=tuned) has to say which interfaces are O(protected), such as the one that SSH comes in by (hosts/lab/control.py, asked
+    before sudo). It is refused where it does not, and where a test interface is one of them.
+options:
+  state:
+    description: C(facts) looks only, C(tuned) makes the machine as wanted, C(restored) puts back what was recorded.
+    type: str
+    choices: [facts, tuned, restored]
+    required: true
+  root:
+    description: Folder on the machine for what Warpbed keeps there.
+    type: path
+    required: true
+  nics:
+    description: Test interfaces.
+    type: list
+    elements: str
+    default: []
+  protected:
+    description: Interfaces that must not be touched, each with the reason (O(state=tuned)).
+    type: dict
+    default: {}
+  tools:
+    description: Programs that a node needs; those that are missing are reported (O(state=facts)).
+    type: list
+    elements: str
+    default: []
+  attempts:
+    description:
+      - Name of something that the kernel has to have, with a list of commands that need it. They are tried in a network
+        namespace that is thrown away (O(state=facts)).
+    type: dict
+    default: {}
+  sysctls:
+    description: Sysctls to set, by name (O(state=tuned)).
+    type: dict
+    default: {}
+  governor:
+    description: The CPUs' frequency governor; empty leaves it as it is (O(state=tuned)).
+    type: str
+    default: ""
+  irq_cpu:
+    description: CPU for the test interfaces' interrupts; without it they stay where they are (O(state=tuned)).
+    type: int
+attributes:
+  check_mode:
+    support: full
+"""
+
+RETURN = """
+machine:
+  description: Everything that decides whether the machine can be a node (with O(state=facts)).
+  type: dict
+  returned: state is facts
+changes:
+  description: What was changed, or would be in check mode, as sentences.
+  type: list
+  elements: str
+  returned: state is tuned or restored
+left:
+  description: What could not be put back; it stays recorded.
+  type: list
+  elements: str
+  returned: state is restored
+"""
 
 SYS_NET = Path("/sys/class/net")
 CPUS = Path("/sys/devices/system/cpu")
@@ -103,8 +172,8 @@ def attempt(lines: dict[str, list[str]]) -> dict[str, str]:
     with os.fdopen(read) as answers:
         text = answers.read()
     os.waitpid(child, 0)
-    found: dict[str, str] = json.loads(text)
-    return found
+    lacks: dict[str, str] = json.loads(text)
+    return lacks
 
 
 def governors() -> list[Path]:
@@ -157,13 +226,13 @@ def apply(kind: str, what: str, value: str) -> None:
 
 def tune(request: dict[str, Any], check: bool) -> dict[str, Any]:
     """Make the machine as wanted; what it was is in the state file before."""
-    protected = request.get("protected")
+    protected = request["protected"]
     if not protected:
         raise RefusedError("which interface SSH comes in by is not known; nothing was changed (lab_control)")
     for nic in protected.keys() & set(request["nics"]):
         raise RefusedError(f"{nic} {protected[nic]}; it is never touched")
     todo = list(changes(request))
-    words = [f"{kind} {what}: {now} → {wanted}" for kind, what, now, wanted in todo]
+    sentences = [f"{kind} {what}: {now} → {wanted}" for kind, what, now, wanted in todo]
     file = state_file(request)
     if not check and (todo or not file.exists()):
         state = json.loads(file.read_text()) if file.exists() else {"before": [], "nics": {}}
@@ -174,7 +243,7 @@ def tune(request: dict[str, Any], check: bool) -> dict[str, Any]:
         write(file, state)
         for kind, what, _, wanted in todo:
             apply(kind, what, wanted)
-    return {"changed": bool(words), "changes": words}
+    return {"changed": bool(sentences), "changes": sentences}
 
 
 def write(file: Path, state: dict[str, Any]) -> None:
@@ -205,20 +274,20 @@ def restore(request: dict[str, Any], check: bool) -> dict[str, Any]:
     if not file.exists():
         return {"changed": False, "changes": [], "left": []}
     state = json.loads(file.read_text())
-    words, left = [], []
+    sentences, left = [], []
     for name, was in state["nics"].items():
         now = find(name, was)
         if now is None:
             left.append(f"interface {name}: not there; a run may still hold it")
             continue
         for line in nic_lines(now, name, was):
-            words.append(f"ip {line}")
+            sentences.append(f"ip {line}")
             if not check:
                 done = subprocess.run(["ip", *line.split()], capture_output=True, text=True)
                 if done.returncode:
                     left.append(f"ip {line}: {done.stderr.strip()}")
     for kind, what, value in reversed(state["before"]):
-        words.append(f"{kind} {what}: back to {value}")
+        sentences.append(f"{kind} {what}: back to {value}")
         if not check:
             try:
                 apply(kind, what, value)
@@ -226,7 +295,7 @@ def restore(request: dict[str, Any], check: bool) -> dict[str, Any]:
                 left.append(f"{kind} {what}: {error.strerror}")
     if not check and not left:
         file.unlink()
-    return {"changed": True, "changes": words, "left": left}
+    return {"changed": True, "changes": sentences, "left": left}
 
 
 def nic_lines(now: str, name: str, was: dict[str, Any]) -> list[str]:
@@ -243,20 +312,60 @@ def nic_lines(now: str, name: str, was: dict[str, Any]) -> list[str]:
     return lines
 
 
-def main(arguments: list[str]) -> int:
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "state": {"type": "str", "choices": ["facts", "tuned", "restored"], "required": True},
+    "root": {"type": "path", "required": True},
+    "nics": {"type": "list", "elements": "str", "default": []},
+    "protected": {"type": "dict", "default": {}},
+    "tools": {"type": "list", "elements": "str", "default": []},
+    "attempts": {"type": "dict", "default": {}},
+    "sysctls": {"type": "dict", "default": {}},
+    "governor": {"type": "str", "default": ""},
+    "irq_cpu": {"type": "int"},
+}
+
+
+def main() -> None:
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"  # a sudo without secure_path keeps the user's
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        request = json.loads(sys.stdin.read())
-        if arguments[0] == "facts":
-            answer = facts(request)
-        else:
-            answer = (tune if arguments[0] == "tune" else restore)(request, "--check" in arguments)
-    except (RefusedError, OSError, KeyError, ValueError) as error:
-        print(f"{type(error).__name__}: {error}" if not isinstance(error, RefusedError) else error, file=sys.stderr)
-        return 1
-    print(json.dumps(answer))
-    return 1 if answer.get("left") else 0
+        check_arguments(module.params)
+        result = RESULTS[module.params["state"]](module.params, module.check_mode)
+    except RefusedError as error:
+        module.fail_json(msg=str(error))
+    except (OSError, ValueError) as error:
+        module.fail_json(msg=f"{type(error).__name__}: {error}")
+    else:
+        if result.get("left"):
+            module.fail_json(msg=f"not restored: {'; '.join(result['left'])}", **result)
+        module.exit_json(**result)
+
+
+def check_arguments(request: dict[str, Any]) -> None:
+    """What an argument spec cannot say."""
+    if not request["root"].startswith("/"):
+        raise RefusedError(f"root: {request['root']} is not an absolute path")
+    for name, commands in request["attempts"].items():
+        if not isinstance(commands, list) or not all(isinstance(line, str) and line.split() for line in commands):
+            raise RefusedError(f"attempts: {name} is not a list of commands")
+    for name, value in request["sysctls"].items():
+        if not re.fullmatch(r"[\w-]+([./][\w-]+)+", name):
+            raise RefusedError(f"sysctls: {name} is not a sysctl's name, such as net.ipv4.tcp_rmem")
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise RefusedError(f"sysctls: {name} is {value!r}, not a text or a number")
+
+
+def look(request: dict[str, Any], check: bool) -> dict[str, Any]:
+    """The machine's facts; looking changes nothing, in check mode or not."""
+    return {"changed": False, "machine": facts(request)}
+
+
+RESULTS: dict[str, Callable[[dict[str, Any], bool], dict[str, Any]]] = {
+    "facts": look,
+    "tuned": tune,
+    "restored": restore,
+}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()
