@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First process of a guest whose boot is another one: it starts programs, reads files, draws, sleeps, works, then does what agent/init.py does.
+"""First process of a guest whose boot is another one: it starts programs, reads files, draws, sleeps, works, then
+does what agent/init.py does.
 
 python -B -I other_boot.py WORK=N ...      (benchmarks.conditions)
 """
