@@ -73,6 +73,7 @@ def shortened(text: str, length_s: int) -> str:
             flow["stop"] = f"{round(seconds(flow['stop']) * factor * 1e3)}ms"
     for claims in ("claims", "guards", "expectations", "published"):
         data.pop(claims, None)
+    data["repeats"] = 1  # seeds are for claims
     return json.dumps(data)
 
 
