@@ -50,7 +50,7 @@ def done(prepared: Prepared, host: Any, **inputs: Any) -> Done:
         "format": 1, "experiment": "small", "run": first_id(prepared, host), "seed": run.seed, "params": run.params,
         "host": host.kind, "status": "complete", "spec": run.spec(), "inputs": recorded, "timing": {"ended": 1},
     }  # fmt: skip
-    return parse_run(json.dumps(text), Path("x"))
+    return parse_run(json.dumps(text), Path(str(text["run"])))
 
 
 def test_only_modules_that_a_run_loads_change_its_id(tmp_path: Path) -> None:
