@@ -149,7 +149,8 @@ def test_a_variable_that_lacks_or_is_misspelt_is_named(kind: str, name: str, tmp
 
 def test_host_keys_are_checked_wherever_ssh_is_called() -> None:
     assert re.search(r"^host_key_checking = True$", (ROOT / "ansible.cfg").read_text(), re.MULTILINE)
-    files = [*ROOT.glob("inventory/**/*.yml"), *ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("testbed/**/*.py")]
+    folders = ("inventory", "playbooks", "testbed", "hosts", "store", "dashboards", "agent")
+    files = [file for folder in folders for kind in ("yml", "py") for file in ROOT.glob(f"{folder}/**/*.{kind}")]
     lax = re.compile(r"UserKnownHostsFile\s*=\s*/dev/null|host_key_checking\s*[:=]\s*[Ff]")
     texts = {file: file.read_text() for file in files}
     words = {word for text in texts.values() for word in re.findall(r"StrictHostKeyChecking\W+(\w+)", text)}
