@@ -150,8 +150,13 @@ def test_links_of_all_kinds_are_as_their_words_say(kernel: GuestKernel) -> None:
     plan = plan_of(Network((Node("hub", "router"), *map(Node, leaves)), tuple(links)))
     rows = judge(plan, measure(VirtualHost(kernel), plan))
     assert [row for row in rows if row.verdict == OFF] == []
-    rates = [row.measured for row in rows if row.quantity == "rate" and row.verdict == OK]
-    assert rates == [pytest.approx(bps, rel=1e-4) for bps in (2e6, 2e6, 2e6, 2e6, 5e5, 5e5, 1e7, 1e7, 1e7, 1e7)]
+    rates = {row.link: row for row in rows if row.quantity == "rate"}
+    measured = {link: row.measured for link, row in rates.items() if row.verdict == OK}
+    assert measured == {link: pytest.approx(rates[link].asked, rel=1e-4) for link in measured}
+    assert sorted(rates[link].asked or 0 for link in measured if "n1" not in link) == [5e5] * 2 + [2e6] * 2 + [1e7] * 4
+    # of 20 packets a fifth is lost: now and then too few are left that follow one another
+    short = {row.note for link, row in rates.items() if "n1" in link and link not in measured}
+    assert short <= {"too few packets arrived to time them"}
     # parts of a microsecond add up over the hops of a large network
     assert rows[-1].link == f"{leaves[-1]}→hub"
     fine = [row.measured for row in rows if row.quantity == "RTT" and leaves[-1] in row.link]
