@@ -11,7 +11,7 @@ Each statement of a claim is a contrast with a 95 % interval over the seeds (ana
 Each of the first two is wrong in at most 5 % of cases. Where no seed changes anything (nothing random is in the experiment) the
 numbers decide without an interval, and the outcome says so.
 
-Source: Berger, "Multiparameter hypothesis testing and acceptance sampling" (1982), for all statements having to hold.
+All statements have to hold (an intersection-union test), so *holds* needs no correction for their number.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ A contrast is constant + Σ weight · mean of a metric in a cell. Where the cell
 what a seed does to all of them cancels; else the cells count as independent (Welch's interval). Two of a contrast's
 terms may be different metrics of the same runs.
 
-Source: Welch, "The generalization of 'Student's' problem when several different population variances are involved" (1947),
-for the degrees of freedom of independent cells.
+The degrees of freedom of independent cells are those of Welch and Satterthwaite.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MANY_DEGREES = 100
 
 @functools.lru_cache(maxsize=4096)
 def _quantile(probability: float, degrees: int) -> float:
-    """Student's t; for many degrees of freedom by Abramowitz and Stegun 26.7.5."""
+    """Student's t; for many degrees of freedom by its expansion about the normal distribution."""
     if degrees < MANY_DEGREES:
         return t_quantile(probability, degrees)
     z = NormalDist().inv_cdf(probability)
@@ -101,13 +100,9 @@ def spread(terms: Sequence[Term], constant: float = 0.0) -> Spread | None:
         return Spread(mean, 0.0, 0.0, 1, paired=False, exact=True)
     moving = [values for values, still in zip(numbers, fixed, strict=True) if not still]
     shared = sorted(seed for seed in set.intersection(*map(set, moving)) if seed is not None)
-    if len(shared) >= 2 or (len(moving) > 1 and _same_runs(terms) and shared):
+    if len(shared) >= 2:
         return _paired(terms, numbers, fixed, shared, constant)
     return _independent(terms, numbers, fixed, constant)
-
-
-def _same_runs(terms: Sequence[Term]) -> bool:
-    return len({id(term.cell) for term in terms}) == 1
 
 
 def _paired(

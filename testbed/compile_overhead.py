@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What keeps hosts from acting at the same nanosecond: a processing time per packet, and starts that are not quite together.
 
-Without them flows fall into step with the bottleneck, and who loses a packet is decided by phase (Floyd and Jacobson 1992).
+Without them flows fall into step with the bottleneck, and who loses a packet is decided by phase (Floyd and Jacobson,
+"Traffic phase effects in packet-switched gateways").
 """
 
 from __future__ import annotations
