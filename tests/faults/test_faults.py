@@ -19,6 +19,7 @@ from base.paths import ROOT
 from tests.faults import loop
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.timeout(240),
     pytest.mark.skipif(shutil.which("cc") is None, reason="not installed: cc (build-essential)"),
 ]
