@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class Parting:
 def parting(ours: Path, theirs: Path) -> Parting | None:
     """Where two captures part; None where they hold the same packets at the same times."""
     before: deque[Packet] = deque(maxlen=AROUND)
-    both = itertools.zip_longest(_packets(ours), _packets(theirs))
+    both = itertools.zip_longest(packets(ours), packets(theirs))
     for number, (one, other) in enumerate(both, 1):
         if one == other and one is not None:
             before.append(one)
@@ -73,10 +73,6 @@ def first(ours: Path, theirs: Path) -> Parting | None:
     names = sorted({file.name for file in ours.glob("*.pcap")} & {file.name for file in theirs.glob("*.pcap")})
     partings = [found for name in names if (found := parting(ours / name, theirs / name)) is not None]
     return min(partings, key=lambda found: found.time_ns, default=None)
-
-
-def _packets(file: Path) -> Iterator[Packet]:
-    yield from packets(file)
 
 
 def _duration(nanoseconds: int) -> str:
