@@ -94,8 +94,8 @@ def test_a_lock_that_was_removed_while_it_was_waited_for_does_not_count(tmp_path
     first: list[Path] = []
     real = os.open
 
-    def open_and_lose(path: os.PathLike[str] | str, *arguments: int) -> int:
-        descriptor = real(path, *arguments)
+    def open_and_lose(path: os.PathLike[str] | str, *arguments: int, dir_fd: int | None = None) -> int:
+        descriptor = real(path, *arguments, dir_fd=dir_fd)
         if str(path).endswith(".lock") and not first:
             first.append(Path(path))
             Path(path).unlink()
