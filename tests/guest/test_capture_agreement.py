@@ -21,6 +21,7 @@ from tests.pcap_scenarios import clean, keep_alive, one_loss, simultaneous_open
 SHORT_FORMS = {
     "applications.yml": (12, "cca=cubic,buffer=30p,seed=1"),
     "hosts/agreement.yml": (4, "cca=cubic,rate=50mbit"),
+    "phase-effects.yml": (6, "overhead=auto,delay=500us 1ms,seed=1"),
     "quickstart.yml": (6, "cca=reno,buffer=50p,seed=1"),
 }
 needs_tools = pytest.mark.skipif(
