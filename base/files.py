@@ -17,11 +17,11 @@ RENAME_EXCHANGE = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def replace_bytes(target: Path, content: bytes) -> None:
+def replace_bytes(target: Path, content: bytes, mode: int = 0o666) -> None:
     """Give a file new content: whole or not at all, also where power fails; a link in its place is replaced, not followed."""
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     # a name that nobody can guess, and O_EXCL: nothing that lies there already is opened
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         with open(descriptor, "wb") as file:
             file.write(content)
@@ -33,9 +33,9 @@ def replace_bytes(target: Path, content: bytes) -> None:
     sync_folder(target.parent)
 
 
-def replace_text(target: Path, text: str) -> None:
+def replace_text(target: Path, text: str, mode: int = 0o666) -> None:
     """As `replace_bytes`, in UTF-8."""
-    replace_bytes(target, text.encode("utf-8"))
+    replace_bytes(target, text.encode("utf-8"), mode)
 
 
 def sync_folder(folder: Path) -> None:

@@ -14,10 +14,11 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol, cast
 
 from base.errors import WarpbedError
 from base.paths import ROOT, sent_files
+from hosts.deadline import Deadline
 from plan.console import MODULES, SOURCE
 
 SSH_FAILED = 255
@@ -26,9 +27,18 @@ FETCH_TIMEOUT_S = 600.0
 ALIVE_S = 5
 """How often a silent machine is asked whether it is there."""
 LARGEST_FETCH_BYTES = 4 << 30
+LARGEST_TRAILER_BYTES = 1 << 20
 ANY_NAME = re.compile(r"(?!\.\.?$)[^/\0]+")
 """Of a file in a folder."""
 FINAL = ("Permission denied", "Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED")
+
+
+class Readable(Protocol):
+    """As much of a binary stream as is needed to unpack it."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes; none at the end."""
+        ...
 
 
 class RemoteError(WarpbedError):
@@ -120,26 +130,32 @@ class Remote:
         )
 
     def receive(
-        self, *words: str, take: Callable[[IO[bytes]], None], data: bytes = b"", timeout_s: float = TIMEOUT_S
+        self,
+        *words: str,
+        take: Callable[[Readable], None],
+        data: bytes = b"",
+        limit_s: float = FETCH_TIMEOUT_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """Hand a program's output over as it comes, without a limit on how long it does.
+        """Hand a program's output over as it comes.
 
+        limit_s: how long it may take, and longer by what has come (hosts.deadline)
         timeout_s: from the output's end to the program's
-        Raises UnreachableError where the program fails or its output is cut; what `take` raises passes.
+        Raises UnreachableError where the program fails, its output is cut or does not end; what `take` raises passes.
         """
         problem: Exception | None = None
+        deadline = Deadline(limit_s)
         with tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
                 self.command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
             )
             assert process.stdin is not None and process.stdout is not None
-            with process.stdout:
+            with process.stdout, deadline.over(process):
                 try:
                     process.stdin.write(data)
                     process.stdin.close()
-                    take(process.stdout)
-                    while process.stdout.read(1 << 16):
-                        pass
+                    take(deadline.counted(process.stdout))
+                    _read_to_the_end(process.stdout)
                     process.wait(timeout_s)
                 except (tarfile.TarError, EOFError, BrokenPipeError, zlib.error, subprocess.TimeoutExpired) as error:
                     problem = error
@@ -149,7 +165,8 @@ class Remote:
             errors.seek(0)
             said = errors.read()
         if problem is not None or process.returncode:
-            raise UnreachableError(last_line(said) or str(problem or f"exit code {process.returncode}")) from problem
+            reason = deadline.reason or last_line(said) or str(problem or f"exit code {process.returncode}")
+            raise UnreachableError(reason, is_final=any(text in reason for text in FINAL)) from problem
 
     def put(self, files: Mapping[str, Path | bytes]) -> None:
         """Send files, by their absolute paths over there."""
@@ -162,20 +179,38 @@ class Remote:
                 archive.addfile(entry, io.BytesIO(data))
         self.run("tar", "-x", "-C", "/", data=buffer.getvalue())
 
-    def get(self, folder: str, target: Path) -> None:
-        """Fetch the files of a folder over there into one here; folders in it are left out."""
-        archive = self.run("tar", "-c", "-C", folder, ".", timeout_s=FETCH_TIMEOUT_S)
-        unpack(io.BytesIO(archive), target, lambda name: None)
+    def get(self, folder: str, target: Path, limit_s: float = FETCH_TIMEOUT_S) -> None:
+        """Fetch the files of a folder over there into one here as they come; folders in it are left out.
+
+        Raises UnreachableError, also where the files do not come to an end (`receive`).
+        """
+
+        def take(stream: Readable) -> None:
+            unpack(stream, target, lambda name: None)
+
+        try:
+            self.receive("tar", "-c", "-C", folder, ".", take=take, limit_s=limit_s)
+        except UnreachableError as error:
+            raise UnreachableError(f"tar: the files of {folder}: {error}", error.is_final) from error
 
 
-def unpack(stream: IO[bytes], folder: Path, refuse: Callable[[str], None], names: re.Pattern[str] = ANY_NAME) -> None:
+def _read_to_the_end(stream: Readable) -> None:
+    """Raises tarfile.ReadError where more follows than the padding of an archive."""
+    left = LARGEST_TRAILER_BYTES
+    while chunk := stream.read(1 << 16):
+        left -= len(chunk)
+        if left < 0:
+            raise tarfile.ReadError("it goes on after its end")
+
+
+def unpack(stream: Readable, folder: Path, refuse: Callable[[str], None], names: re.Pattern[str] = ANY_NAME) -> None:
     """Put the plain files of a tar archive into a folder: what a machine sends must not land anywhere else.
 
     refuse: is given the name of everything that is no plain file, has another name than `names` allow, or lies beyond
     LARGEST_FETCH_BYTES
     """
     total = 0
-    with tarfile.open(fileobj=stream, mode="r|*") as archive:
+    with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|*") as archive:
         for entry in archive:
             name = entry.name.removeprefix("./")
             total += entry.size
@@ -184,7 +219,7 @@ def unpack(stream: IO[bytes], folder: Path, refuse: Callable[[str], None], names
             if content is None:
                 refuse(entry.name)
                 continue
-            with content, open(folder / name, "wb") as target:
+            with content, open(folder / name, "xb") as target:
                 shutil.copyfileobj(content, target)
 
 

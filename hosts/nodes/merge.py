@@ -21,6 +21,8 @@ from plan.samples import MAGIC, RECORD
 PCAP_HEADER, PCAP_RECORD = 24, 16
 PCAP_NANOSECONDS = b"\x4d\x3c\xb2\xa1"
 SAMPLES = ("sockets.bin", "queues.bin")
+BLOCK_BYTES = 1 << 20
+LONGEST_PACKET_BYTES = 4 << 20
 PAGE_STAMP = struct.Struct("<Q")
 
 
@@ -64,17 +66,22 @@ def _facts(part: Part) -> dict[str, Any]:
 
 
 def _shift_capture(source: Path, target: Path, offset_ns: int) -> None:
-    """Copy a capture of nanoseconds with each time earlier by offset_ns."""
-    data = bytearray(source.read_bytes())
-    if data[:4] != PCAP_NANOSECONDS:
-        raise MergeError(f"{source}: not a capture in nanoseconds of this byte order")
-    at, record = PCAP_HEADER, struct.Struct("<II")
-    while at + PCAP_RECORD <= len(data):
-        seconds, fraction = record.unpack_from(data, at)
-        shifted = seconds * 10**9 + fraction - offset_ns
-        record.pack_into(data, at, shifted // 10**9, shifted % 10**9)
-        at += PCAP_RECORD + struct.unpack_from("<I", data, at + 8)[0]
-    target.write_bytes(data)
+    """Copy a capture of nanoseconds with each time earlier by offset_ns, packet by packet: it can be larger than memory."""
+    record = struct.Struct("<II")
+    with open(source, "rb", BLOCK_BYTES) as packets, open(target, "wb", BLOCK_BYTES) as out:
+        header = packets.read(PCAP_HEADER)
+        if header[:4] != PCAP_NANOSECONDS:
+            raise MergeError(f"{source}: not a capture in nanoseconds of this byte order")
+        out.write(header)
+        while len(head := packets.read(PCAP_RECORD)) == PCAP_RECORD:
+            seconds, fraction = record.unpack_from(head)
+            shifted = seconds * 10**9 + fraction - offset_ns
+            length = struct.unpack_from("<I", head, 8)[0]
+            if length > LONGEST_PACKET_BYTES or not 0 <= shifted < 2**32 * 10**9:
+                raise MergeError(f"{source}: a packet of {length} bytes at {shifted / 1e9:g} s: the capture is damaged")
+            out.write(record.pack(shifted // 10**9, shifted % 10**9) + head[8:])
+            out.write(packets.read(length))
+        out.write(head)  # a packet that was cut in its header stays for the collector to tell
 
 
 def _join_samples(files: Sequence[tuple[Path, int]], target: Path) -> None:

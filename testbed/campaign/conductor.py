@@ -20,7 +20,7 @@ from testbed.campaign import remote
 from testbed.campaign.attempt import Attempt, AttemptError, Place, facts_of
 from testbed.campaign.ends import End
 from testbed.campaign.journal import Journal, JournalError
-from testbed.campaign.limits import day_left_s, exceeds_total
+from testbed.campaign.limits import day_left_s, exceeds_total, volume, volume_per_day
 from testbed.campaign.model import Campaign
 from testbed.campaign.publish import RECEIVER, SENDER
 from testbed.campaign.schedule import Transfer, run_of
@@ -186,9 +186,9 @@ class Conductor:
     def _keep_limits(self, transfer: Transfer) -> None:
         events = self.journal.events()
         if exceeds_total(self.campaign, events, transfer.size_bytes):
-            raise GivenUpError(f"limits.volume {self.campaign.limits.volume} is used up")
-        per_day = self.campaign.limits.volume_per_day
-        if per_day is not None and transfer.size_bytes > quantities.size_bytes(per_day):
+            raise GivenUpError(f"limits.volume {volume(self.campaign)} is used up")
+        per_day = volume_per_day(self.campaign)
+        if transfer.size_bytes > quantities.size_bytes(per_day):
             raise GivenUpError(f"{transfer.size} is more than limits.volume_per_day {per_day} by itself")
         while (left_s := day_left_s(self.campaign, self.journal.events(), transfer.size_bytes, time.time())) > 0:
             self._pause_until(time.time() + left_s, f"limits.volume_per_day {per_day}", transfer)

@@ -10,6 +10,19 @@ from base import quantities
 from testbed.campaign.model import Campaign
 
 DAY_S = 86400.0
+VOLUME, VOLUME_PER_DAY = "1000GB", "100GB"
+"""Of a campaign between real hosts whose file says nothing: what it may load others' networks with, so that no slip in
+`every` or `pause` goes on for weeks."""
+
+
+def volume(campaign: Campaign) -> str:
+    """Payload of all attempts together, as the file or its silence has it."""
+    return campaign.limits.volume or VOLUME
+
+
+def volume_per_day(campaign: Campaign) -> str:
+    """The same of any 24 hours."""
+    return campaign.limits.volume_per_day or VOLUME_PER_DAY
 
 
 def _sent(events: Sequence[dict[str, Any]]) -> list[tuple[float, int]]:
@@ -18,9 +31,7 @@ def _sent(events: Sequence[dict[str, Any]]) -> list[tuple[float, int]]:
 
 def exceeds_total(campaign: Campaign, events: Sequence[dict[str, Any]], size: int) -> bool:
     """Whether another `size` bytes would be more than limits.volume."""
-    if campaign.limits.volume is None:
-        return False
-    return sum(count for _, count in _sent(events)) + size > quantities.size_bytes(campaign.limits.volume)
+    return sum(count for _, count in _sent(events)) + size > quantities.size_bytes(volume(campaign))
 
 
 def day_left_s(campaign: Campaign, events: Sequence[dict[str, Any]], size: int, now_s: float) -> float:
@@ -28,9 +39,7 @@ def day_left_s(campaign: Campaign, events: Sequence[dict[str, Any]], size: int, 
 
     A transfer that is larger than the limit by itself never fits.
     """
-    if campaign.limits.volume_per_day is None:
-        return 0.0
-    limit = quantities.size_bytes(campaign.limits.volume_per_day)
+    limit = quantities.size_bytes(volume_per_day(campaign))
     recent = sorted((time_s, count) for time_s, count in _sent(events) if now_s - time_s < DAY_S)
     total = sum(count for _, count in recent)
     for time_s, count in recent:

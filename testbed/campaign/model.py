@@ -42,7 +42,10 @@ class Receiver(Model):
 
 
 class Limits(Model):
-    """What the campaign may load other people's networks with; the rate is kept by the kernel's pacing."""
+    """What the campaign may load other people's networks with; the rate is kept by the kernel's pacing.
+
+    Between real hosts a volume that is not set has a default (testbed.campaign.limits).
+    """
 
     rate: Rate | None = None
     volume: Size | None = None

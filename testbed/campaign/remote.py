@@ -7,10 +7,10 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from base.errors import WarpbedError
-from hosts.remote import Remote, UnreachableError, last_line, unpack
+from hosts.remote import FETCH_TIMEOUT_S, Readable, Remote, UnreachableError, last_line, unpack
 from testbed.campaign.ends import End
 
 __all__ = ["RefusedError", "UnreachableError", "ask", "fetch"]
@@ -57,19 +57,25 @@ def ask(name: str, end: End, do: str, timeout_s: float = REQUEST_TIMEOUT_S, **re
     return answer
 
 
-def fetch(name: str, end: End, transfer: str, folder: Path) -> None:
-    """Bring the files of a transfer's end into `folder`. Raises as `ask` does; a cut stream counts as unreachable."""
+def fetch(name: str, end: End, transfer: str, folder: Path, limit_s: float = FETCH_TIMEOUT_S) -> None:
+    """Bring the files of a transfer's end into `folder`, within limit_s or longer by what has come (hosts.deadline).
+
+    Raises as `ask` does; a cut stream, or one that does not end, counts as unreachable.
+    """
     folder.mkdir()
     body = json.dumps({"do": "fetch", "root": end.root, "id": transfer}).encode()
 
     def refuse(file: str) -> None:
         raise RefusedError(f"{name}: {file!r} does not belong to a transfer's files")
 
-    def take(stream: IO[bytes]) -> None:
+    def take(stream: Readable) -> None:
         unpack(stream, folder, refuse, FILE)
 
     try:
-        _remote(end).receive(*_agent(end), take=take, data=body, timeout_s=REQUEST_TIMEOUT_S)
+        _remote(end).receive(*_agent(end), take=take, data=body, limit_s=limit_s, timeout_s=REQUEST_TIMEOUT_S)
+    except RefusedError:
+        shutil.rmtree(folder)
+        raise
     except UnreachableError as error:
         shutil.rmtree(folder)
         raise UnreachableError(f"{name}: the files of {transfer} did not come through: {error}") from error

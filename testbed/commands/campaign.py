@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import threading
 from dataclasses import asdict
 from pathlib import Path
 
 from base.errors import UsageError, WarpbedError
+from base.files import replace_text
 from base.paths import ROOT
 from testbed import ansible
 from testbed.campaign import ends, remote, table, virtual
@@ -37,7 +39,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--host", choices=HOSTS, default="virtual", help="kind of host (default: virtual)")
     command.add_argument("-i", "--inventory", type=Path, default=None, help="inventory of the hosts (wan only)")
     command.add_argument("--jobs", type=int, default=0, metavar="N", help="transfers in parallel (virtual only)")
-    command.add_argument("--ends", default=None, metavar="JSON", help=argparse.SUPPRESS)
+    # the play gives them in the environment, which other users of this machine cannot read
+    command.add_argument("--ends", default=os.environ.get("WARPBED_ENDS"), metavar="JSON", help=argparse.SUPPRESS)
     command.add_argument("--again", action="store_true", help="retry missing transfers (wan only)")
     command.add_argument("--format", choices=["text", "json", "csv"], default="text", help="of status and table")
     common.results(command)
@@ -121,7 +124,7 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
         )
     before = kept.read_text() if kept.is_file() else ""
     hosts = ends.parse(before if options.ends is None else options.ends, campaign, before)
-    kept.write_text(json.dumps({"hosts": {name: end.model_dump() for name, end in hosts.items()}}))
+    replace_text(kept, json.dumps({"hosts": {name: end.model_dump() for name, end in hosts.items()}}), 0o600)
     there = _made(journal)
     stop = threading.Event()
     stop_on_signals(_Cancel(stop))
