@@ -6,9 +6,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
@@ -16,10 +18,11 @@ from typing import TextIO
 from base.errors import UsageError
 from base.linux import die_with_parent
 from base.paths import ROOT
+from base.watcher import watching
 
 TEMPLATE_MARKS = ("{{", "{%", "{#")
-# Ansible's processes die with their parent, but not in the same instant: what they write meanwhile goes too.
-REAP = 'trap "" INT TERM HUP; cat; rm -rf -- "$1"; n=0; while [ -e "$1" ] && [ $n -lt 50 ]; do sleep 0.1; rm -rf -- "$1"; n=$((n+1)); done'
+ATTEMPTS = 50
+PAUSE_S = 0.1
 
 
 def play(
@@ -71,22 +74,19 @@ def play(
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder for Ansible's temporary files. A process of its own removes it, which sees this one end, even by SIGKILL."""
+    """A folder for Ansible's temporary files, which goes with this process however it ends."""
     folder = Path(tempfile.mkdtemp(prefix="warpbed-"))
-    reaper = subprocess.Popen(
-        ["/bin/sh", "-c", REAP, "sh", str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        start_new_session=True,
-    )
-    assert reaper.stdin is not None
-    try:
+    with watching(remove_folder, str(folder), quiet=True):
         yield folder
-    finally:
-        reaper.stdin.close()
-        reaper.wait()
+
+
+def remove_folder(folder: str) -> None:
+    """Ansible's processes die with their parent, but not in the same instant: what they write meanwhile goes too."""
+    for _ in range(ATTEMPTS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder):
+            return
+        time.sleep(PAUSE_S)
 
 
 def _interrupted(process: subprocess.Popen[bytes]) -> int:

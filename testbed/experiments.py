@@ -19,7 +19,7 @@ from testbed.claims import check_claims
 from testbed.compile import compile_plan
 from testbed.compile_traffic import is_random
 from testbed.lint import Finding, lint, phase_effects
-from testbed.runs import Run, count_runs, expand
+from testbed.runs import PlannedRun, count_runs, expand
 
 MAX_RUNS = 100_000
 
@@ -30,7 +30,7 @@ class Prepared:
 
     experiment: Experiment
     document: Document
-    runs: list[Run]
+    runs: list[PlannedRun]
     plans: list[Plan]
     findings: list[Finding]
 

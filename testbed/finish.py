@@ -23,7 +23,7 @@ from collectors.collect import collect
 from collectors.errors import CollectError
 from plan.model import Plan, from_json
 from testbed.results import read_run
-from testbed.runner import bottleneck
+from testbed.run_json import bottleneck
 
 
 def finish(folder: Path) -> None:

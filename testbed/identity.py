@@ -12,15 +12,15 @@ from typing import Any
 from analysis import results
 from hosts.base import Host
 from plan.model import Plan
-from testbed.runs import Run, spec_digest
+from testbed.runs import PlannedRun, spec_digest
 
 
-def run_id(run: Run, plan: Plan, host: Host) -> str:
+def run_id(run: PlannedRun, plan: Plan, host: Host) -> str:
     """The id of a run on a host as both are now."""
     return run.run_id(host.kind, host.inputs(plan).key)
 
 
-def recorded(run: Run, plan: Plan, host: Host) -> dict[str, Any]:
+def recorded(run: PlannedRun, plan: Plan, host: Host) -> dict[str, Any]:
     """The `inputs` of run.json: spec, seed, host, traces, kernel, modules, userland, agent."""
     return {**asdict(run.inputs(host.kind)), **asdict(host.inputs(plan))}
 
@@ -34,7 +34,7 @@ def packets(raw: Path) -> str:
     return whole.hexdigest()
 
 
-def changed(done: results.Run, run: Run, plan: Plan, host: Host | None) -> list[str]:
+def changed(done: results.Run, run: PlannedRun, plan: Plan, host: Host | None) -> list[str]:
     """Which inputs of a run have changed since it was made, each in a few words.
 
     host: as it is now; None where its kernel is not built here, and nothing is said of it
@@ -68,7 +68,7 @@ def inputs_of(done: results.Run) -> Mapping[str, Any]:
     return done.inputs or {"spec": spec_digest(done.spec), "seed": done.seed, "host": done.host}
 
 
-def newest_of(run: Run, kind: str, runs: Sequence[results.Run]) -> results.Run | None:
+def newest_of(run: PlannedRun, kind: str, runs: Sequence[results.Run]) -> results.Run | None:
     """Of an experiment's result folders, the one that answers what a run of the file asks, whatever kernel made it.
 
     Where several do, complete ones come before failed ones and newer before older.

@@ -1,36 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that outlives a killed runner just long enough to clean up after it.
-
-It is started by the runner in a session of its own and waits for the end of its standard input. The guests die with
-the runner by themselves (hosts.virtual.cage); what is left is the folder aside, which this removes.
-
-    python -I janitor.py RESULTS_BASE      (with the checkout as PYTHONPATH's place in argv[2])
-"""
+"""What a killed runner leaves: the guests die with it by themselves (hosts.virtual.cage), the folders aside are removed here."""
 
 from __future__ import annotations
 
-import signal
-import sys
 import time
 from pathlib import Path
+
+from testbed.results import ASIDE, purge_aside
 
 ATTEMPTS = 100
 PAUSE_S = 0.1
 
 
-def main(base: Path, checkout: str) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    sys.path.insert(0, checkout)
-    from testbed.results import ASIDE, purge_aside
-
-    sys.stdin.buffer.read()
+def clean_up(base: str) -> None:
+    """Remove the unfinished runs of a results folder; processes that die may hold theirs for a moment yet."""
     for _ in range(ATTEMPTS):
-        purge_aside(base)
-        if not (base / ASIDE).is_dir():
+        purge_aside(Path(base))
+        if not (Path(base) / ASIDE).is_dir():
             return
         time.sleep(PAUSE_S)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])

@@ -9,23 +9,21 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.results import FORMAT
 from base.errors import WarpbedError
 from base.paths import ROOT
-from hosts.base import Execution, Host, Outcome
-from network.describe import notes
-from network.frames import FULL_FRAME_BYTES
-from network.model import Network, address_plan
+from base.watcher import watching
+from hosts.base import Execution, Host
 from plan.model import Plan
-from testbed.identity import packets, recorded
+from testbed import janitor
+from testbed.identity import packets
 from testbed.results import Results, purge_aside
-from testbed.runs import Run
+from testbed.run_json import run_json
+from testbed.runs import PlannedRun
 
 Report = Callable[[dict[str, Any]], None]
 COLLECT_LEAST_S, COLLECT_BYTES_PER_S = 900.0, 2e5
@@ -39,7 +37,7 @@ SAME_PACKETS = "virtual"
 class Job:
     """One run that is to be done. `progress_s` is its virtual time while it runs."""
 
-    run: Run
+    run: PlannedRun
     plan: Plan
     run_id: str
     progress_s: float = 0.0
@@ -91,18 +89,13 @@ class Runner:
         if todo.empty():
             return summary
         self._results.base.mkdir(parents=True, exist_ok=True)
-        janitor = _start_janitor(self._results.base)
-        try:
+        with watching(janitor.clean_up, str(self._results.base.absolute())):
             workers = [threading.Thread(target=self._work, args=(cpu, todo, summary)) for cpu in self._cpus]
             for worker in workers:
                 worker.start()
             for worker in workers:
                 while worker.is_alive():  # an uninterrupted join would hold signals back
                     worker.join(0.2)
-        finally:
-            assert janitor.stdin is not None
-            janitor.stdin.close()
-            janitor.wait()
         summary.cancelled = self._cancelled.is_set()
         return summary
 
@@ -131,7 +124,7 @@ class Runner:
             outcome = self._host.execute(Execution(job.plan, raw, cpu, job.run.seed, progress, self._cancelled.is_set))
             if self._cancelled.is_set():
                 return
-            document = _run_json(job, self._host, outcome, self._results.folder.name)
+            document = run_json(job.run, job.run_id, job.plan, self._host, outcome, self._results.folder.name)
             if self._host.kind == SAME_PACKETS:
                 document["packets"] = packets(raw)
             error = outcome.error
@@ -165,83 +158,9 @@ class Runner:
         self._report({"event": "failed", "run": job.run_id, "of_s": job.plan.duration_s, "message": message})
 
 
-def _start_janitor(base: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-I", str(ROOT / "testbed/janitor.py"), str(base.absolute()), str(ROOT)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-        cwd="/",
-    )
-
-
 def _check_path(folder: Path) -> None:
     if not str(folder).isprintable() or '"' in str(folder):
         raise WarpbedError(f"{folder}: the guest's command line cannot hold quotes; use --results with another folder")
-
-
-def _run_json(job: Job, host: Host, outcome: Outcome, experiment: str) -> dict[str, Any]:
-    environment = dict(outcome.facts.get("environment", {}))
-    environment["build"] = host.facts
-    environment["host_cpu"] = _cpu_model()
-    environment["topology"] = picture(job.plan.network, job.plan.duration_s)
-    environment["bottleneck"] = bottleneck(job.plan)
-    facts = {key: value for key, value in outcome.facts.items() if key not in ("environment", "error", "ok")}
-    return {
-        "format": FORMAT,
-        "experiment": experiment,
-        "run": job.run_id,
-        "seed": job.run.seed,
-        "params": job.run.params,
-        "host": host.kind,
-        "status": "complete",
-        "error": None,
-        "verdict": None,
-        "metrics": {},
-        "spec": job.run.spec(),
-        "inputs": recorded(job.run, job.plan, host),
-        "environment": environment,
-        "facts": facts,
-        "timing": {"virtual_s": job.plan.duration_s, "wall_s": round(outcome.wall_s, 3), "ended": int(time.time())},
-    }
-
-
-def picture(network: Network, duration_s: float) -> dict[str, Any]:
-    """Nodes and links for the report's picture; a loss that changes counts with its mean over the run."""
-    return {
-        "nodes": [{"name": node.name, "kind": node.kind} for node in network.nodes],
-        "links": [
-            {
-                "a": link.a,
-                "b": link.b,
-                "rate_bps": link.forward.rate_bps,
-                "delay_s": link.forward.delay_ns / 1e9,
-                "buffer": None
-                if link.forward.buffer is None
-                else f"{link.forward.buffer.size} {link.forward.buffer.unit}",
-                "loss": link.forward.mean_loss(FULL_FRAME_BYTES, 0, int(duration_s * 1e9)),
-                "notes": " · ".join(notes(link)),
-            }
-            for link in network.links
-        ],
-    }
-
-
-def bottleneck(plan: Plan) -> dict[str, Any] | None:
-    """Node, interface and (mean) rate of the queue that the experiment is about."""
-    place = plan.network.bottleneck
-    if place is None:
-        return None
-    interface = next(i for i in address_plan(plan.network)[place.node].interfaces if i.peer == place.peer)
-    rate_bps = interface.egress.mean_rate_bps(0, int(plan.duration_s * 1e9))
-    return {"node": place.node, "interface": interface.name, "rate_bps": rate_bps}
-
-
-def _cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return "unknown"
 
 
 def _collect(folder: Path, cpu: int) -> dict[str, str] | None:
@@ -261,8 +180,8 @@ def _collect(folder: Path, cpu: int) -> dict[str, str] | None:
         return {"stage": "collect", "subject": folder.name, "detail": detail}
     if done.returncode == 0:
         return None
-    words = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
-    return {"stage": "collect", "subject": folder.name, "detail": "\n".join(words[-8:])}
+    errors = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
+    return {"stage": "collect", "subject": folder.name, "detail": "\n".join(errors[-8:])}
 
 
 def _write(file: Path, document: dict[str, Any]) -> None:

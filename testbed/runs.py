@@ -56,7 +56,7 @@ class FileInputs:
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """One run: an experiment without a sweep, the parameters that made it, a seed, and where its values stand."""
 
     experiment: Experiment
@@ -119,7 +119,7 @@ def _given(value: Any) -> Any:
     return [_given(part) for part in value] if isinstance(value, list) else value
 
 
-def expand(document: Document, experiment: Experiment, seeds: list[int] | None = None) -> list[Run]:
+def expand(document: Document, experiment: Experiment, seeds: list[int] | None = None) -> list[PlannedRun]:
     """All runs of a file, in the order of its sweep, seeds innermost.
 
     Raises SpecError where a swept value does not fit its place.
@@ -129,7 +129,7 @@ def expand(document: Document, experiment: Experiment, seeds: list[int] | None =
         data, lines = _with(document, experiment, params, locations)
         place = document.with_lines(lines)
         resolved = validate(data, place)
-        runs += [Run(resolved, params, seed, place) for seed in seeds or experiment.all_seeds()]
+        runs += [PlannedRun(resolved, params, seed, place) for seed in seeds or experiment.all_seeds()]
     return runs
 
 

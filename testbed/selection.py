@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from base.errors import UsageError
 from base.nearest import nearest
-from testbed.runs import Run
+from testbed.runs import PlannedRun
 
 
-def select(runs: list[Run], expression: str) -> list[Run]:
+def select(runs: list[PlannedRun], expression: str) -> list[PlannedRun]:
     """Runs that match every `name=value|value` or `name!=value` of a comma-separated expression; `seed` is a name too.
 
     Raises UsageError for unknown names and for values that no run has.
@@ -32,5 +32,5 @@ def select(runs: list[Run], expression: str) -> list[Run]:
     return chosen
 
 
-def _value(run: Run, name: str) -> str:
+def _value(run: PlannedRun, name: str) -> str:
     return str(run.seed if name == "seed" else run.params[name])

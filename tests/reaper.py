@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """End what a pytest has started when it ends, however it ends, also by kill -9.
 
-    python -I -S reaper.py PID MARK
-
-waits for the process PID, then kills each process whose environment holds MARK (its descendants, whatever session or
-parent they have by then), and removes the hosts of tests.sshhosts, whose SSH sessions have an environment of their own.
+A watcher (base.watcher) waits for its end, then kills each process whose environment holds a mark (its descendants, whatever
+session or parent they have by then), and removes the hosts of tests.sshhosts, whose SSH sessions have an environment of their
+own.
 """
 
 from __future__ import annotations
@@ -12,17 +11,20 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from base import watcher
+
 NAME = "WARPBED_PYTEST"
 PASSES = 100
 """Times that it looks again, 0.05 s apart: a process may start another while it is being killed."""
+
+_watchers: list[subprocess.Popen[bytes]] = []
+"""Kept, so that their standard input stays open."""
 
 
 def tag(pid: int) -> str:
@@ -33,11 +35,8 @@ def tag(pid: int) -> str:
 def start() -> None:
     """Mark what this process starts from now on, and start what waits for this process's end."""
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
-    environment = {key: value for key, value in os.environ.items() if key != NAME}
-    subprocess.run(
-        [sys.executable, "-I", "-S", __file__, str(os.getpid()), mark], env=environment, cwd="/", check=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+    unmarked = {key: value for key, value in os.environ.items() if key != NAME}
+    _watchers.append(watcher.start(clean_up, str(os.getpid()), mark, environment=unmarked, quiet=True))
     os.environ[NAME] = mark
 
 
@@ -60,11 +59,7 @@ def ip(*words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def main(pid: int, mark: str) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has ended already
-        poll = select.poll()
-        poll.register(os.pidfd_open(pid), select.POLLIN)
-        poll.poll()
+def clean_up(pid: str, mark: str) -> None:
     for _ in range(PASSES):
         if not (found := list(marked(mark))):
             break
@@ -72,12 +67,6 @@ def main(pid: int, mark: str) -> None:
         time.sleep(0.05)
     with contextlib.suppress(FileNotFoundError):  # no ip: no such hosts
         for name in (line.split()[0] for line in ip("netns", "list")):
-            if re.fullmatch(rf"{tag(pid)}[a-z]+", name):
+            if re.fullmatch(rf"{tag(int(pid))}[a-z]+", name):
                 kill([int(inside) for inside in ip("netns", "pids", name)])
                 ip("netns", "del", name)
-
-
-if __name__ == "__main__":
-    if os.fork():  # what waits is nobody's child, since who started it ends first
-        os._exit(0)
-    main(int(sys.argv[1]), sys.argv[2])

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Undo what a run changes outside its own namespaces, also when the run and this program are killed.
 
-Each step is written to the list before the change is made. A process in a session of its own waits for the end of its
-standard input, which comes with the end of the run however that came about, and takes the steps back, last one first. Where
-it was killed too, the next run does it.
-
-    python -I undo.py LIST_FILE
+Each step is written to the list before the change is made. A watcher (base.watcher) takes the steps back, last one first, when
+the run ends, however that came about. Where it was killed too, the next run does it.
 """
 
 from __future__ import annotations
@@ -14,15 +11,15 @@ import contextlib
 import fcntl
 import json
 import os
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
-FOLDER = Path("/run/warpbed")  # plan.console.RUN_FOLDER; this program runs alone
+from base.watcher import watching
+from plan.console import RUN_FOLDER
+
+FOLDER = Path(RUN_FOLDER)
 HELD_S = 20.0
 Step = list[str]
 
@@ -59,44 +56,29 @@ def undoing(folder: Path = FOLDER) -> Iterator[Undo]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BusyError from error
-        take_back(file)
-        process = _start(file, lock)
-        try:
+        take_back(str(file))
+        # the watcher holds the lock as long as it lives
+        with watching(take_back, str(file), pass_fds=[lock.fileno()]):
             yield Undo(file)
-        finally:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait()
 
 
-def _start(file: Path, lock: BinaryIO) -> subprocess.Popen[bytes]:
-    """The process that takes back; it holds the lock as long as it lives."""
-    return subprocess.Popen(
-        ["/usr/bin/python3", "-I", __file__, str(file)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-        pass_fds=[lock.fileno()],
-        cwd="/",
-    )
-
-
-def take_back(file: Path) -> None:
+def take_back(list_file: str) -> None:
     """Take all steps of a list back; a step that fails does not keep the others from it."""
+    file = Path(list_file)
     try:
         steps: list[Step] = json.loads(file.read_text())
     except (OSError, ValueError):
         return
-    for kind, *words in reversed(steps):
+    for kind, *arguments in reversed(steps):
         with contextlib.suppress(OSError):
             if kind == "write":
-                Path(words[0]).write_text(words[1])
+                Path(arguments[0]).write_text(arguments[1])
             elif kind == "rmdir":
-                _remove(words[0])
+                _remove(arguments[0])
             elif kind == "umount":
-                subprocess.run(["umount", words[0]], stdin=subprocess.DEVNULL, capture_output=True)
+                subprocess.run(["umount", arguments[0]], stdin=subprocess.DEVNULL, capture_output=True)
             elif kind == "modules":
-                _unload(set(words))
+                _unload(set(arguments))
     file.unlink(missing_ok=True)
 
 
@@ -126,14 +108,3 @@ def _unload(before: set[str]) -> None:
         for name in loaded_modules():
             if name not in before:
                 subprocess.run(["rmmod", name], stdin=subprocess.DEVNULL, capture_output=True)
-
-
-def main(file: Path) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    sys.stdin.buffer.read()
-    take_back(file)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -26,7 +26,7 @@ from testbed.compile import compile_plan
 from testbed.lint import lint
 from testbed.results import Results
 from testbed.runner import Job, Runner, Summary
-from testbed.runs import Run
+from testbed.runs import PlannedRun
 
 HOST = "virtual"
 SLOWEST_SHARE = 0.05
@@ -55,7 +55,7 @@ def job_of(campaign: Campaign, transfer: Transfer) -> Job:
         "samplers": {"tcp_probe": False, "sockets": campaign.sockets, "queues": "off"},
     }  # fmt: skip
     document = Document(f"{campaign.campaign} {transfer.receiver}", json.dumps(spec))
-    run = Run(validate(spec, document), transfer.params, transfer.seed, document)
+    run = PlannedRun(validate(spec, document), transfer.params, transfer.seed, document)
     return Job(run, limited(compile_plan(run.experiment, document, exact=True), campaign), transfer.id)
 
 

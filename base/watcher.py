@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that outlives its caller just long enough to clean up after it, however the caller ends, also by kill -9.
+
+It runs in a session of its own, ignores what a terminal sends, and waits for the end of its standard input, which comes with
+the caller's end at the latest, or for the caller's end itself, where a child of the caller holds the pipe open. Then it calls
+a function of the project.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from base.paths import ROOT
+
+START = "import sys; sys.path.insert(0, sys.argv[1]); from base.watcher import main; main(*sys.argv[2:])"
+
+
+def start(
+    function: Callable[..., None],
+    *arguments: str,
+    pass_fds: Sequence[int] = (),
+    environment: Mapping[str, str] | None = None,
+    quiet: bool = False,
+) -> subprocess.Popen[bytes]:
+    """Call a function of a module with these arguments when this process ends, or the watcher's standard input does.
+
+    pass_fds: what the watcher holds open as long as it lives, such as a lock
+    quiet: errors go nowhere, and nobody who reads this process's standard error to its end waits for the watcher
+    """
+    place = (str(os.getpid()), function.__module__, function.__name__)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", START, str(ROOT), *place, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL if quiet else None,
+        cwd="/",
+        start_new_session=True,
+        pass_fds=pass_fds,
+        env=environment,
+    )
+
+
+@contextlib.contextmanager
+def watching(
+    function: Callable[..., None], *arguments: str, pass_fds: Sequence[int] = (), quiet: bool = False
+) -> Iterator[None]:
+    """Have a function called at the end of the body, or of this process."""
+    watcher = start(function, *arguments, pass_fds=pass_fds, quiet=quiet)
+    assert watcher.stdin is not None
+    try:
+        yield
+    finally:
+        watcher.stdin.close()
+        watcher.wait()
+
+
+def _wait_for_end(caller: int) -> None:
+    """Until the standard input or the process that started this one has ended."""
+    poll = select.poll()
+    poll.register(sys.stdin.fileno(), select.POLLIN)
+    with contextlib.suppress(ProcessLookupError):  # it has ended already, and with it the standard input
+        poll.register(os.pidfd_open(caller), select.POLLIN)
+    poll.poll()
+
+
+def main(caller: str, module: str, function: str, *arguments: str) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    clean_up = getattr(importlib.import_module(module), function)
+    _wait_for_end(int(caller))
+    clean_up(*arguments)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The clean-up watcher: it acts when its caller ends, however that comes about, and never before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from base.paths import ROOT
+from base.watcher import start, watching
+from tests.waiting import wait_until
+
+CALLER = """
+import os, sys, time
+from base.watcher import start
+from tests.unit.test_watcher import leave_a_mark
+watcher = start(leave_a_mark, sys.argv[1])
+if sys.argv[2] == "forks" and not os.fork():  # a copy of this process holds the watcher's standard input open
+    os.close(1)
+    time.sleep(60)
+print(watcher.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def leave_a_mark(file: str) -> None:
+    """What the watchers of these tests do."""
+    with open(file, "a") as mark:
+        mark.write("cleaned up\n")
+
+
+def test_it_acts_at_the_end_of_the_body_once_and_not_before(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    with watching(leave_a_mark, str(mark)):
+        assert not mark.exists()
+    assert mark.read_text() == "cleaned up\n"
+
+
+def test_it_acts_where_the_body_fails(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), watching(leave_a_mark, str(tmp_path / "mark")):
+        _ = 1 / 0
+    assert (tmp_path / "mark").exists()
+
+
+@pytest.mark.parametrize("child", ["none", "forks"])
+def test_it_acts_where_the_caller_is_killed_also_beside_a_copy_of_it(child: str, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    with subprocess.Popen(
+        [sys.executable, "-c", CALLER, mark, child], stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True
+    ) as caller:
+        assert caller.stdout is not None
+        watcher = int(caller.stdout.readline())
+        assert os.getsid(watcher) != os.getsid(caller.pid)
+        assert not mark.exists()
+        caller.kill()
+        wait_until(mark.exists)
+        os.killpg(caller.pid, signal.SIGKILL)
+    assert mark.read_text() == "cleaned up\n"
+
+
+def test_what_a_terminal_or_a_shutdown_sends_does_not_end_it(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    watcher = start(leave_a_mark, str(mark))
+    assert watcher.stdin is not None
+    ignored = sum(1 << (number - 1) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    status = Path(f"/proc/{watcher.pid}/status")
+
+    def ignores() -> bool:
+        (mask,) = (int(line.split()[1], 16) for line in status.read_text().splitlines() if line.startswith("SigIgn:"))
+        return mask & ignored == ignored
+
+    wait_until(ignores)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        watcher.send_signal(number)
+    assert watcher.poll() is None and not mark.exists()
+    watcher.stdin.close()
+    assert watcher.wait() == 0 and mark.exists()
