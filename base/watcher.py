@@ -12,14 +12,17 @@ import contextlib
 import importlib
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from base.paths import ROOT
 
 START = "import sys; sys.path.insert(0, sys.argv[1]); from base.watcher import main; main(*sys.argv[2:])"
+ATTEMPTS, PAUSE_S = 100, 0.2
 
 
 def start(
@@ -59,6 +62,15 @@ def watching(
     finally:
         watcher.stdin.close()
         watcher.wait()
+
+
+def remove_folder(folder: str) -> None:
+    """What a watcher mostly does. Processes die with their parent, but not in the same instant: what they write meanwhile goes too."""
+    for _ in range(ATTEMPTS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder):
+            return
+        time.sleep(PAUSE_S)
 
 
 def _wait_for_end(caller: int) -> None:

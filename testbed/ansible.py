@@ -6,11 +6,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
@@ -18,11 +16,9 @@ from typing import TextIO
 from base.errors import UsageError
 from base.linux import die_with_parent
 from base.paths import ROOT
-from base.watcher import watching
+from base.watcher import remove_folder, watching
 
 TEMPLATE_MARKS = ("{{", "{%", "{#")
-ATTEMPTS = 50
-PAUSE_S = 0.1
 
 
 def play(
@@ -78,15 +74,6 @@ def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="warpbed-"))
     with watching(remove_folder, str(folder), quiet=True):
         yield folder
-
-
-def remove_folder(folder: str) -> None:
-    """Ansible's processes die with their parent, but not in the same instant: what they write meanwhile goes too."""
-    for _ in range(ATTEMPTS):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not os.path.exists(folder):
-            return
-        time.sleep(PAUSE_S)
 
 
 def _interrupted(process: subprocess.Popen[bytes]) -> int:

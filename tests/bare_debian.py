@@ -22,6 +22,7 @@ from pathlib import Path
 
 from base.linux import die_with_parent
 from base.paths import ROOT
+from base.watcher import remove_folder, watching
 from hosts.vm.image import sources
 
 PACKAGES = "ca-certificates,git"
@@ -33,9 +34,6 @@ PASSED = re.compile(
 COPIED = ("etc/resolv.conf", "etc/hosts", "etc/ssl/certs/ca-certificates.crt", "etc/pip.conf")
 MOST_REPEATS = 4
 ASKS_ROOT = re.compile(r"As root: (apt-get install .+)")
-
-REMOVE = 'trap "" INT TERM HUP; cat; n=0; while ! rm -rf -- "$1" && [ $n -lt 100 ]; do sleep 0.2; n=$((n+1)); done'
-"""Waits until its standard input ends, with the program, and removes the folder: what runs in it is killed at the same moment."""
 
 ENTER = """
 set -e
@@ -142,11 +140,7 @@ def main() -> int:
     if os.geteuid() != 0:
         parser.error("making another root needs root")
     folder = Path(tempfile.mkdtemp(prefix="warpbed-bare-", dir=options.folder))
-    remover = subprocess.Popen(
-        ["/bin/sh", "-c", REMOVE, "sh", str(folder)], stdin=subprocess.PIPE, cwd="/", start_new_session=True
-    )
-    assert remover.stdin is not None
-    try:
+    with watching(remove_folder, str(folder)):  # what runs in it is killed at the same moment
         root = folder / "root"
         make(root, options.suite)
         user = "guest" if options.user else "root"
@@ -162,9 +156,6 @@ def main() -> int:
             if code:
                 return code
         return 0
-    finally:
-        remover.stdin.close()
-        remover.wait()
 
 
 if __name__ == "__main__":

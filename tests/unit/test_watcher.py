@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from base.paths import ROOT
-from base.watcher import start, watching
+from base.watcher import remove_folder, start, watching
 from tests.waiting import wait_until
 
 CALLER = """
@@ -80,3 +80,14 @@ def test_what_a_terminal_or_a_shutdown_sends_does_not_end_it(tmp_path: Path) -> 
     assert watcher.poll() is None and not mark.exists()
     watcher.stdin.close()
     assert watcher.wait() == 0 and mark.exists()
+
+
+def test_a_folder_goes_also_where_somebody_writes_into_it_for_a_moment_yet(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    writer = "import sys, time, pathlib\nfor i in range(100):\n    pathlib.Path(sys.argv[1], str(i)).write_text('')\n    time.sleep(0.01)"
+    with subprocess.Popen([sys.executable, "-c", writer, folder], stderr=subprocess.DEVNULL):
+        wait_until((folder / "1").exists)
+        with watching(remove_folder, str(folder)):
+            assert folder.exists()
+        assert not folder.exists()
