@@ -117,10 +117,10 @@ def _frames(e: Evidence) -> Iterator[Reason]:
     columns = ["flow", "data_packets", "max_payload_bytes", "unseen_bytes"]
     for row in pq.read_table(e.records / "flows.parquet", columns=columns).to_pylist():
         # a wide-area host's own card may segment: its captures then hold what the host handed to it (docs/wan.md)
-        if "wan" not in e.facts and row["max_payload_bytes"] > MTU_BYTES - IP_TCP_HEADER_BYTES:
+        if "wan" not in e.facts and (row["max_payload_bytes"] or 0) > MTU_BYTES - IP_TCP_HEADER_BYTES:
             largest = f"a packet with {row['max_payload_bytes']} bytes of payload"
             yield Reason("frame-size", "error", f"flow {row['flow']}: {largest} was captured, more than the MTU holds")
-        if not row["data_packets"] and _is_flow(e.plan, row["flow"]):
+        if row["data_packets"] == 0 and _is_flow(e.plan, row["flow"]):
             yield Reason("no-data", "error", f"flow {row['flow']}: not one data packet was captured")
         if row["unseen_bytes"]:
             words = f"{row['unseen_bytes']} bytes were acknowledged that the sender's capture never saw"

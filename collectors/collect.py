@@ -3,23 +3,33 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collectors import applications, queues, records, sockets, tcp_probe, timeline, wire
+from collectors import applications, queues, records, sockets, tcp_probe, timeline, uncaptured, wire
 from collectors.errors import Damage
 from network.model import address_plan
 from plan.model import Plan
 
+SOURCES = "sources.json"
+"""Which raw files each quantity of each flow comes from, beside the records."""
+
 
 @dataclass(frozen=True)
 class Collected:
-    """Where files broke off, whose good beginnings were used, and the clocks that were corrected (run.json's `clocks`)."""
+    """What run.json says of the records.
+
+    damage: where files broke off, whose good beginnings were used
+    clocks: those that were corrected
+    sources: by flow, which record each quantity comes from
+    """
 
     damage: tuple[Damage, ...]
     clocks: list[dict[str, Any]]
+    sources: dict[str, dict[str, str]]
 
 
 def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Collected:
@@ -30,8 +40,6 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Colle
     start_ns = int(facts["start_realtime_ns"])
     damage: list[Damage] = []
     found = wire.read(raw, plan, start_ns, damage, facts.get("node_clocks"))
-    records.write(out, "flows", found.flows)
-    records.write(out, "intervals", found.intervals)
     records.write(out, "acks", found.acks)
     applications.collect(raw, out, plan)
     nodes = [node.name for node in plan.network.nodes]
@@ -39,17 +47,28 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Colle
     def when(node: int, time_ns: int) -> int:
         return found.clocks.correct(nodes[node], time_ns) if node < len(nodes) else time_ns
 
+    unseen = uncaptured.connections(plan, set(found.flows["flow"]))
+    flow_of = {**found.flow_of, **{connection.endpoints: connection.name for connection in unseen}}
+    probe = samples = None
     if plan.tcp_probe:
         to_realtime_ns = start_ns - int(facts["start_monotonic_ns"])
-        rows = tcp_probe.rows(raw, found.flow_of, found.initial_seq, to_realtime_ns, start_ns, damage)
-        records.write(out, "sockets", rows)
+        probe = tcp_probe.rows(raw, flow_of, found.initial_seq, to_realtime_ns, start_ns, damage)
+        records.write(out, "sockets", probe)
     if plan.sockets_interval_s is not None:
-        records.write(out, "tcp_info", sockets.rows(raw / "sockets.bin", found.flow_of, start_ns, damage, when))
+        samples = sockets.rows(raw / "sockets.bin", flow_of, start_ns, damage, when)
+        record = {name: values for name, values in samples.items() if name not in sockets.COUNTERS}
+        records.write(out, "tcp_info", record)
+    flows, intervals, sources = uncaptured.read(raw, unseen, probe, samples, plan, start_ns)
+    captured = uncaptured.completed(found.flows, found.sources, probe, samples)
+    records.write(out, "flows", uncaptured.joined("flows", captured, flows))
+    records.write(out, "intervals", uncaptured.joined("intervals", found.intervals, intervals))
+    sources = {**found.sources, **sources}
+    (out / SOURCES).write_text(json.dumps(sources, indent=1, sort_keys=True) + "\n")
     if plan.queues_interval_s is not None:
         interfaces = {name: node["interfaces"] for name, node in facts["environment"]["nodes"].items()}
         records.write(out, "queues", queues.rows(raw / "queues.bin", nodes, interfaces, start_ns, damage, when))
     timeline.write(out, _bottleneck(plan))
-    return Collected(tuple(damage), found.clocks.report())
+    return Collected(tuple(damage), found.clocks.report(), sources)
 
 
 def _bottleneck(plan: Plan) -> timeline.QueuePlace | None:

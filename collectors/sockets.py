@@ -38,16 +38,23 @@ FIELDS = {
     "sndbuf_limited_us": ("=Q", 184),
 }
 """Column → format and offset in struct tcp_info of linux/tcp.h, which only ever grows at its end."""
+COUNTERS = {
+    "bytes_acked": ("=Q", 120),
+    "data_segs_out": ("=I", 156),
+    "bytes_sent": ("=Q", 200),
+    "bytes_retrans": ("=Q", 208),
+}
+"""What stands in for captures where there are none (collectors.uncaptured); no columns of the record."""
 
 
 def rows(
     path: Path, flow_of: Mapping[tuple[int, int, int], str], start_ns: int, damage: list[Damage], when: When = as_it_is
 ) -> dict[str, Any]:
-    """Columns of the `tcp_info` records.
+    """Columns of the `tcp_info` records, and COUNTERS.
 
     flow_of: flow's name by (source address, source port, destination port) of its data connections
     """
-    columns: dict[str, list[Any]] = {name: [] for name in ("time_ns", "flow", "ca", "ca_phase", *FIELDS)}
+    columns: dict[str, list[Any]] = {name: [] for name in ("time_ns", "flow", "ca", "ca_phase", *FIELDS, *COUNTERS)}
     for sample in samples(path, damage, when):
         try:
             for message in payloads(sample.answer):
@@ -56,7 +63,7 @@ def rows(
         except (struct.error, CollectError) as error:
             damage.append(Damage(path.name, sample.offset, f"a sample of sockets that cannot be read: {error!r}"))
     result: dict[str, Any] = dict(columns)
-    for name in FIELDS:
+    for name in (*FIELDS, *COUNTERS):
         result[name] = np.minimum(np.array(columns[name], dtype=np.uint64), 2**63 - 1).astype(np.int64)
     threshold = result["ssthresh_packets"]
     result["ssthresh_packets"] = np.ma.masked_array(threshold, threshold >= INFINITE)
@@ -76,6 +83,9 @@ def _row(sample: Sample, message: memoryview, flow_of: Mapping[tuple[int, int, i
         return {}
     congestion = bytes(attrs.get(CONG, b"")).rstrip(b"\0").decode(errors="replace")
     fields = {name: struct.unpack_from(form, attrs[INFO], offset)[0] for name, (form, offset) in FIELDS.items()}
+    for name, (form, offset) in COUNTERS.items():  # a kernel before 4.19 ends earlier
+        whole = len(attrs[INFO]) >= offset + struct.calcsize(form)
+        fields[name] = struct.unpack_from(form, attrs[INFO], offset)[0] if whole else 0
     # struct tcpvegas_info: vegas and some others say here whether they are at work, modules of this project their phase
     phase = struct.unpack_from("=I", attrs[VEGAS])[0] if VEGAS in attrs else None
     return {"time_ns": sample.time_ns, "flow": flow, "ca": congestion, "ca_phase": phase, **fields}

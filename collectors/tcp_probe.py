@@ -138,8 +138,12 @@ def rows(
     flow, times = flow[keep], times[keep] + to_realtime_ns
     fields = {name: column[keep] for name, column in fields.items()}
     una, nxt = np.zeros(len(times), dtype=np.int64), np.zeros(len(times), dtype=np.int64)
-    for name, initial in initial_seq.items():
+    for name in {**initial_seq, **dict.fromkeys(flow_of.values())}:
         mask = flow == name
+        if not mask.any():
+            continue
+        # without a capture of the handshake: the first event comes before its ACK is taken up, at the first byte of data
+        initial = initial_seq.get(name, (int(fields["snd_una"][mask][0]) - 1) % 2**32)
         una[mask] = relative(fields["snd_una"][mask], initial) - 1
         nxt[mask] = relative(fields["snd_nxt"][mask], initial) - 1
     return {

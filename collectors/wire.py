@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from collectors import pcap, records
+from collectors import one_end, pcap, records
 from collectors.clocks import Clocks, Pair, synchronise
 from collectors.errors import CollectError, Damage
+from collectors.one_end import FROM_RECEIVER
 from network.model import address_plan, path
 from plan.model import FlowPlan, Plan
 
@@ -31,7 +32,7 @@ IPERF3 = "iperf3"
 IPERF3_COOKIE_BYTES = 37
 BEFORE_DATA_BYTES = {IPERF3: IPERF3_COOKIE_BYTES, "file": 0}
 """Programs that open a control connection first, and what they send on each connection before the data."""
-FROM_RECEIVER = ("delivered_bytes", "goodput_mbps", "ce_packets")
+AT_SENDER, AT_RECEIVER = "capture at the sender", "capture at the receiver"
 SUMMED = ("packets", "wire_bytes", "payload_bytes", "retransmitted_bytes", "delivered_bytes")
 
 Endpoints = tuple[int, int, int]
@@ -46,6 +47,7 @@ class Wire:
     flow_of: flow's name by (source address, source port, destination port)
     initial_seq: sequence number of each flow's SYN
     clocks: of the nodes, as far as the captures tell
+    sources: by flow, which capture each quantity comes from
     """
 
     flows: dict[str, Any]
@@ -54,6 +56,7 @@ class Wire:
     flow_of: dict[Endpoints, str]
     initial_seq: dict[str, int]
     clocks: Clocks
+    sources: dict[str, dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Tables:
 
 
 def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage], clock_of: Mapping[str, str] | None = None) -> Wire:
-    """Analyse the captures at the flows' ends; flows of which an end is not captured are left out.
+    """Analyse the captures at the flows' ends; flows of which neither end is captured are left out.
 
     clock_of: the clock of each node that has another than the run's (see collectors.clocks)
     A capture that breaks off is used up to there and reported in `damage`. Raises CollectError where one is missing or no
@@ -88,14 +91,14 @@ def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage], clock_of: M
     ends = _ends(plan, flows)
     pairs = []
     for flow in flows:
-        if flow.name in ends:
+        if flow.name in ends and None not in ends[flow.name]:
             source, destination = (raw / f"{interface}.pcap" for interface in ends[flow.name])
             pairs.append(Pair(flow.source, flow.destination, source, destination, _wanted(plan, flow)))
     clocks = synchronise(clock_of or {}, pairs)
     node_of = {i.name: node for node, nodes in address_plan(plan.network).items() for i in nodes.interfaces}
     tables: dict[str, Tables] = {}
     with tempfile.TemporaryDirectory(prefix="warpbed-wire-") as scratch:
-        for interface in dict.fromkeys(interface for pair in ends.values() for interface in pair):
+        for interface in dict.fromkeys(interface for pair in ends.values() for interface in pair if interface):
             here = [_wanted(plan, flow) for flow in flows if interface in ends.get(flow.name, ())]
             clock = clocks.of(node_of[interface])
             file, out = raw / f"{interface}.pcap", Path(scratch) / interface
@@ -103,18 +106,21 @@ def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage], clock_of: M
     rows: list[Row] = []
     order: dict[str, list[str]] = {}
     intervals: list[dict[str, Any]] = []
+    sources: dict[str, dict[str, str]] = {}
     for flow in flows:
         if flow.name not in ends:
             continue
-        at_source, at_destination = (tables[interface] for interface in ends[flow.name])
-        names = _names(flow, at_source)
+        at_source, at_destination = (None if i is None else tables[i] for i in ends[flow.name])
+        names = _names(flow, at_source or at_destination)
         for name in names:
-            sender = at_source.flows[name]
-            receiver = at_destination.of.get(_identity(sender))
-            rows.append(_merged(sender, receiver, flow))
-            pair = (at_source.rows_of(name), at_destination.rows_of(None if receiver is None else receiver["flow"]))
-            intervals.append(_dense(name, *pair, plan.duration_s, start_ns, whole=flow.app == IPERF3))
-        order.setdefault(ends[flow.name][0], []).extend(names)
+            row, sent, arrived = _sides(name, flow, at_source, at_destination, start_ns)
+            rows.append(row)
+            whole = flow.app == IPERF3
+            intervals.append(_dense(name, sent, arrived, plan.duration_s, start_ns, whole=whole))
+            sources[name] = _sources(at_source, at_destination)
+        sender_interface = ends[flow.name][0]
+        if sender_interface is not None:
+            order.setdefault(sender_interface, []).extend(names)
     acks = [_acks(tables[interface], names) for interface, names in order.items()]
     fields = [name for name, _ in records.SCHEMAS["flows"]]
     return Wire(
@@ -124,19 +130,46 @@ def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage], clock_of: M
         flow_of={(int(ip_address(r["src_addr"])), r["src_port"], r["dst_port"]): r["flow"] for r in rows},
         initial_seq={row["flow"]: row["initial_seq"] for row in rows},
         clocks=clocks,
+        sources=sources,
     )
 
 
-def _ends(plan: Plan, flows: list[FlowPlan]) -> dict[str, tuple[str, str]]:
-    """Per flow the interfaces at which its source and its destination are captured."""
+def _sides(
+    name: str, flow: FlowPlan, at_source: Tables | None, at_destination: Tables | None, start_ns: int
+) -> tuple[Row, pa.Table | None, pa.Table]:
+    """A connection's row, its intervals at the sender (None: not captured there), and those of what arrived."""
+    if at_source is None:
+        assert at_destination is not None
+        return one_end.by_receiver(at_destination.flows[name]), None, at_destination.rows_of(name)
+    sender = at_source.flows[name]
+    if at_destination is None:
+        arrived = one_end.acknowledged(_acks(at_source, [name]), start_ns, round(INTERVAL_S * 1e9))
+        row = one_end.by_sender(sender, int(pc.sum(arrived["delivered_bytes"]).as_py() or 0))
+        return _merged(row, None, flow), at_source.rows_of(name), arrived
+    receiver = at_destination.of.get(_identity(sender))
+    arrived = at_destination.rows_of(None if receiver is None else receiver["flow"])
+    return _merged(sender, receiver, flow), at_source.rows_of(name), arrived
+
+
+def _sources(at_source: Tables | None, at_destination: Tables | None) -> dict[str, str]:
+    delivered = AT_RECEIVER if at_destination is not None else f"{AT_SENDER}, its ACKs"
+    sender = {} if at_source is None else dict.fromkeys(("sent", "rtt", "retransmissions"), AT_SENDER)
+    return {"delivered": delivered, **sender}
+
+
+def _ends(plan: Plan, flows: list[FlowPlan]) -> dict[str, tuple[str | None, str | None]]:
+    """Per flow the interfaces at which its source and its destination are captured; None: not there."""
     plans, captured = address_plan(plan.network), {(c.node, c.peer) for c in plan.captures}
     found = {}
+
+    def interface(node: str, peer: str) -> str | None:
+        return next(i.name for i in plans[node].interfaces if i.peer == peer) if (node, peer) in captured else None
+
     for flow in flows:
         hops = path(plan.network, flow.source, flow.destination)
-        places = [(flow.source, hops[0][1]), (flow.destination, hops[-1][0])]
-        if all(place in captured for place in places):
-            source, destination = (next(i.name for i in plans[n].interfaces if i.peer == peer) for n, peer in places)
-            found[flow.name] = (source, destination)
+        pair = interface(flow.source, hops[0][1]), interface(flow.destination, hops[-1][0])
+        if pair != (None, None):
+            found[flow.name] = pair
     return found
 
 
@@ -183,8 +216,9 @@ def _analyze(
     )
 
 
-def _names(flow: FlowPlan, at_source: Tables) -> list[str]:
-    """Names of the flow's data connections, in their order."""
+def _names(flow: FlowPlan, at_source: Tables | None) -> list[str]:
+    """Names of the flow's data connections, in their order, as the capture at its sender has them, else at its receiver."""
+    assert at_source is not None
     names, number = [], 1
     while (name := flow.name if number == 1 else f"{flow.name}.{number}") in at_source.flows:
         names.append(name)
@@ -205,10 +239,15 @@ def _merged(sender: Row, receiver: Row | None, flow: FlowPlan) -> Row:
 
 
 def _dense(
-    name: str, sent: pa.Table, arrived: pa.Table, duration_s: float, start_ns: int, *, whole: bool
+    name: str, sent: pa.Table | None, arrived: pa.Table, duration_s: float, start_ns: int, *, whole: bool
 ) -> dict[str, Any]:
-    """Every interval of the run, or (not `whole`) of the flow's life in it, also those in which nothing happened."""
+    """Every interval of the run, or (not `whole`) of the flow's life in it, also those in which nothing happened.
+
+    What the sender's capture would say is null where there is none.
+    """
     first, end, width_ns = 0, int(np.ceil(duration_s / INTERVAL_S)), round(INTERVAL_S * 1e9)
+    unsent = sent is None
+    sent = arrived.slice(0, 0) if sent is None else sent
     sent, sent_at = _inside(sent, start_ns, width_ns, end)
     arrived, arrived_at = _inside(arrived, start_ns, width_ns, end)
     if not whole:
@@ -224,7 +263,7 @@ def _dense(
         last = np.searchsorted(sent_at, np.arange(first, end), side="right") - 1
         in_flight = np.where(last >= 0, sent["in_flight_bytes"].to_numpy()[np.maximum(last, 0)], 0)
     edges = start_ns + width_ns * np.arange(first, end, dtype=np.int64)
-    return {
+    columns = {
         "time_ns": edges,
         "t_s": (edges - start_ns) / 1e9,
         "flow": np.full(count, name, dtype=object),
@@ -234,6 +273,8 @@ def _dense(
         "goodput_mbps": sums["delivered_bytes"] * 8e-6 / INTERVAL_S,
         "in_flight_bytes": in_flight,
     }
+    unknown = (*(field for field in SUMMED if field != "delivered_bytes"), "throughput_mbps", "in_flight_bytes")
+    return columns | {field: np.ma.masked_all(count, columns[field].dtype) for field in unknown if unsent}  # type: ignore[no-untyped-call]
 
 
 def _inside(rows: pa.Table, start_ns: int, width_ns: int, end: int) -> tuple[pa.Table, Integers]:

@@ -15,6 +15,7 @@ from plan.model import Plan
 from schema.load import Document, Loc, load
 from schema.model import Experiment
 from schema.repeats import Repeats
+from testbed import recorded
 from testbed.claims import check_claims
 from testbed.compile import compile_plan
 from testbed.compile_traffic import is_random
@@ -60,6 +61,7 @@ def prepare(path: Path, seed: int | None = None, host: str | None = None) -> Pre
             findings += lint(cached[key])
             findings += [] if exact else phase_effects(cached[key])
         plans.append(cached[key])
+    recorded.check(experiment, document, plans)
     return Prepared(experiment, document, runs, plans, list(dict.fromkeys(findings)))
 
 

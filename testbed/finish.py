@@ -57,6 +57,7 @@ def finish(folder: Path) -> None:
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     document["clocks"] = collected.clocks
+    document["sources"] = collected.sources
     document["metrics"] = metrics.compute(folder, context(plan, document["spec"]))
     console = (folder / "raw/console.log").read_text(errors="replace")
     document["verdict"] = judge(

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from analysis.metrics.needs import unknown
 from analysis.metrics.registry import REGISTRY, Metric, find, lookup
 from analysis.metrics.run import RunRecords, parse_context, read_run
 
@@ -30,8 +31,15 @@ def compute(run_dir: Path, context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def evaluate(run: RunRecords) -> dict[str, Any]:
-    """All metrics of records already in memory, as JSON can hold them."""
-    return {name: _plain(metric.compute(run)) for name, metric in REGISTRY.items()}
+    """All metrics of records already in memory, as JSON can hold them; None what some flow has no source for."""
+    values = {name: _plain(metric.compute(run)) for name, metric in REGISTRY.items()}
+    return {
+        name: _blank(value) if unknown(REGISTRY[name].needs, run.sources) else value for name, value in values.items()
+    }
+
+
+def _blank(value: Any) -> Any:
+    return dict.fromkeys(value) if isinstance(value, dict) else None
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.metrics.needs import QUEUE
 from analysis.metrics.registry import metric
 from analysis.metrics.run import RunRecords, Window
 from analysis.records import Columns
@@ -43,7 +44,7 @@ def sent_at_bottleneck(run: RunRecords) -> tuple[float, Window] | None:
     return None if covered is None else (_counted(covered[0], "sent_bytes", covered[1]), covered[1])
 
 
-@metric("utilization", unit="1", label="Utilisation", better="higher")
+@metric("utilization", needs=(QUEUE,), unit="1", label="Utilisation", better="higher")
 def utilization(run: RunRecords) -> float | None:
     """Wire bytes (Ethernet frames without FCS) that left the bottleneck, over its rate times the time.
 
@@ -56,7 +57,7 @@ def utilization(run: RunRecords) -> float | None:
     return _counted(queue, "sent_bytes", sampled) * 8 / (run.bottleneck.rate_bps * sampled.length_s)
 
 
-@metric("queue_mean_packets", unit="packets", label="Queue mean", better="lower")
+@metric("queue_mean_packets", needs=(QUEUE,), unit="packets", label="Queue mean", better="lower")
 def queue_mean_packets(run: RunRecords) -> float | None:
     """Backlog of the bottleneck averaged over time, each sample standing until the next.
 
@@ -70,7 +71,7 @@ def queue_mean_packets(run: RunRecords) -> float | None:
     return float(np.sum(queue["backlog_packets"] * np.diff(edges_s)) / sampled.length_s)
 
 
-@metric("queue_max_packets", unit="packets", label="Queue max", better="lower")
+@metric("queue_max_packets", needs=(QUEUE,), unit="packets", label="Queue max", better="lower")
 def queue_max_packets(run: RunRecords) -> int | None:
     """Largest sampled backlog of the bottleneck; a peak between two samples is not seen.
 
@@ -84,7 +85,7 @@ def queue_max_packets(run: RunRecords) -> int | None:
     return int(queue["backlog_packets"][inside].max()) if inside.any() else None
 
 
-@metric("queue_drops", unit="packets", label="Drops", better="lower")
+@metric("queue_drops", needs=(QUEUE,), unit="packets", label="Drops", better="lower")
 def queue_drops(run: RunRecords) -> int | None:
     """Packets that the bottleneck's queue dropped.
 
@@ -94,7 +95,7 @@ def queue_drops(run: RunRecords) -> int | None:
     return None if covered is None else _events(covered[0], "drops", covered[1])
 
 
-@metric("queue_marks", unit="packets", label="Marks", better="lower")
+@metric("queue_marks", needs=(QUEUE,), unit="packets", label="Marks", better="lower")
 def queue_marks(run: RunRecords) -> int | None:
     """Packets that the bottleneck's queue marked with ECN's "congestion experienced" instead of dropping them.
 
@@ -104,7 +105,7 @@ def queue_marks(run: RunRecords) -> int | None:
     return None if covered is None else _events(covered[0], "marks", covered[1])
 
 
-@metric("loss_rate", unit="1", label="Loss rate", better="lower")
+@metric("loss_rate", needs=(QUEUE,), unit="1", label="Loss rate", better="lower")
 def loss_rate(run: RunRecords) -> float | None:
     """Packets dropped at the bottleneck over packets that arrived there (sent and dropped).
 

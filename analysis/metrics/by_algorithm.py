@@ -10,6 +10,7 @@ import numpy as np
 
 from analysis.metrics.dynamics import TIME_SCALES_S, variation
 from analysis.metrics.fairness import common_window
+from analysis.metrics.needs import DELIVERED, SERIES
 from analysis.metrics.rates import binned_mbps, mean_mbps
 from analysis.metrics.registry import metric
 from analysis.metrics.run import RunRecords
@@ -23,7 +24,14 @@ def _groups(run: RunRecords) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     yield from groups.items()
 
 
-@metric("algorithm_goodput_mbps", unit="Mbit/s", label="Goodput per flow", better="higher", keyed="algorithm")
+@metric(
+    "algorithm_goodput_mbps",
+    needs=(DELIVERED,),
+    unit="Mbit/s",
+    label="Goodput per flow",
+    better="higher",
+    keyed="algorithm",
+)
 def algorithm_goodput_mbps(run: RunRecords) -> dict[str, float | None]:
     """Mean goodput of one flow of each algorithm while all flows are there.
 
@@ -37,7 +45,14 @@ def algorithm_goodput_mbps(run: RunRecords) -> dict[str, float | None]:
     return found
 
 
-@metric("algorithm_smoothness_cv", unit="1", label="Smoothness (CV)", better="lower", keyed="algorithm.seconds")
+@metric(
+    "algorithm_smoothness_cv",
+    needs=(SERIES,),
+    unit="1",
+    label="Smoothness (CV)",
+    better="lower",
+    keyed="algorithm.seconds",
+)
 def algorithm_smoothness_cv(run: RunRecords) -> dict[str, float | None]:
     """Coefficient of variation of a flow's goodput in bins of a time scale, mean of each algorithm's flows.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.metrics.needs import RTT, SERIES
 from analysis.metrics.rates import binned_mbps
 from analysis.metrics.registry import metric
 from analysis.metrics.run import RunRecords, Window
@@ -61,7 +62,13 @@ def _life(run: RunRecords, flow: Mapping[str, Any]) -> Window:
     return Window(start_s or 0.0, min(run.window.end_s, run.window.end_s if end_s is None else end_s))
 
 
-@metric("convergence_baserrts", unit="BaseRTT", label="Convergence", better="lower")
+@metric(
+    "convergence_baserrts",
+    needs=(SERIES, RTT),
+    unit="BaseRTT",
+    label="Convergence",
+    better="lower",
+)
 def convergence_time(run: RunRecords) -> float | None:
     """BaseRTTs (smallest RTTs) from a flow's first data until it reaches a new stable state or period; the slowest flow's.
 
@@ -81,7 +88,14 @@ def convergence_time(run: RunRecords) -> float | None:
     return max(times, default=None)
 
 
-@metric("adaptation_rtts", unit="RTT", label="Adaptation", better="lower", keyed="change")
+@metric(
+    "adaptation_rtts",
+    needs=(SERIES, RTT),
+    unit="RTT",
+    label="Adaptation",
+    better="lower",
+    keyed="change",
+)
 def adaptation_rtts(run: RunRecords) -> dict[str, float | None]:
     """Round trips that the slowest flow needs to adjust to each change of the available bandwidth, by its number from 1.
 
@@ -115,7 +129,7 @@ def variation(rates: np.ndarray[Any, np.dtype[np.float64]]) -> float | None:
     return float(rates.std() / rates.mean())
 
 
-@metric("smoothness_cv", unit="1", label="Smoothness (CV)", better="lower", keyed="seconds")
+@metric("smoothness_cv", needs=(SERIES,), unit="1", label="Smoothness (CV)", better="lower", keyed="seconds")
 def smoothness_cv(run: RunRecords) -> dict[str, float | None]:
     """Coefficient of variation of a flow's goodput in bins of a time scale, mean of the flows; 0 is perfectly smooth.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from analysis.metrics.needs import DELIVERED, SERIES
 from analysis.metrics.rates import binned_mbps, mean_mbps
 from analysis.metrics.registry import metric
 from analysis.metrics.run import RunRecords, Window
@@ -46,7 +47,7 @@ def jain_series(run: RunRecords, width_s: float = JAIN_WINDOW_S) -> list[float |
     return [jain([float(rates[index]) for rates in shares]) for index in range(count)]
 
 
-@metric("jain_index", unit="1", label="Jain index", better="higher")
+@metric("jain_index", needs=(DELIVERED,), unit="1", label="Jain index", better="higher")
 def jain_index(run: RunRecords) -> float | None:
     """Jain's fairness index of the flows' mean goodputs while all of them are there.
 
@@ -61,7 +62,7 @@ def jain_index(run: RunRecords) -> float | None:
     return jain([goodput or 0.0 for goodput in goodputs])
 
 
-@metric("jain_5s_mean", unit="1", label="Jain 5 s mean", better="higher")
+@metric("jain_5s_mean", needs=(SERIES,), unit="1", label="Jain 5 s mean", better="higher")
 def jain_5s_mean(run: RunRecords) -> float | None:
     """Mean of Jain's index over consecutive 5-second windows in which all flows are there.
 
@@ -71,7 +72,7 @@ def jain_5s_mean(run: RunRecords) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-@metric("jain_5s_min", unit="1", label="Jain 5 s min", better="higher")
+@metric("jain_5s_min", needs=(SERIES,), unit="1", label="Jain 5 s min", better="higher")
 def jain_5s_min(run: RunRecords) -> float | None:
     """Smallest Jain's index of any 5-second window in which all flows are there.
 

@@ -22,8 +22,8 @@ def bytes_in(columns: Columns, field: str, window: Window) -> float:
 
 
 def mean_mbps(columns: Columns | None, field: str, window: Window) -> float | None:
-    """Mean rate over the window, None where the flow has no rows or the window no length."""
-    if columns is None or columns["t_s"].size == 0 or window.length_s <= 0:
+    """Mean rate over the window, None where the flow has no rows, the record not this quantity or the window no length."""
+    if columns is None or columns["t_s"].size == 0 or window.length_s <= 0 or np.isnan(columns[field]).all():
         return None
     return bytes_in(columns, field, window) * 8 / window.length_s / 1e6
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from analysis.errors import UnknownMetricError
+from analysis.metrics.needs import Need
 from analysis.metrics.run import RunRecords
 
 Better = Literal["higher", "lower", "neither"]
@@ -30,15 +31,16 @@ class Metric:
     description: str
     source: str
     compute: Compute
+    needs: tuple[Need, ...] = ()
 
 
 REGISTRY: dict[str, Metric] = {}
 
 
 def metric(
-    name: str, *, unit: str, label: str, better: Better = "neither", keyed: str = ""
+    name: str, *, unit: str, label: str, better: Better = "neither", keyed: str = "", needs: tuple[Need, ...] = ()
 ) -> Callable[[Compute], Compute]:
-    """Register the decorated function under `name`."""
+    """Register the decorated function under `name`; needs: the quantities that it cannot do without."""
 
     def register(function: Compute) -> Compute:
         if name in REGISTRY:
@@ -47,7 +49,9 @@ def metric(
         if not source:
             raise ValueError(f"metric {name}: its docstring has no line 'Source: …'")
         description = " ".join(definition.split())
-        REGISTRY[name] = Metric(name, unit, label, better, keyed, description, " ".join(source.split()), function)
+        REGISTRY[name] = Metric(
+            name, unit, label, better, keyed, description, " ".join(source.split()), function, needs
+        )
         return function
 
     return register

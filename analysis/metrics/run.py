@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,11 @@ class DrainedQueue:
 
 @dataclass(frozen=True)
 class RunRecords:
-    """What the metrics are functions of. `queue` is None where no bottleneck is named or nothing was sampled there."""
+    """What the metrics are functions of.
+
+    queue: None where no bottleneck is named or nothing was sampled there
+    sources: by flow, which record each quantity comes from (analysis.metrics.needs); empty: nothing is said of it
+    """
 
     window: Window
     bottleneck: DrainedQueue | None
@@ -54,6 +58,7 @@ class RunRecords:
     rtt_samples: int
     applications: tuple[Mapping[str, Any], ...] = ()
     changes_s: tuple[float, ...] = ()
+    sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def tcp_flows(self) -> tuple[Mapping[str, Any], ...]:
@@ -70,9 +75,9 @@ def parse_context(context: Mapping[str, Any]) -> tuple[Window, DrainedQueue | No
     named = context.get("bottleneck")
     if named is None:
         return Window(warmup_s, duration_s), None
-    for field in ("node", "interface"):
-        if not isinstance(named.get(field), str):
-            raise ContextError(f"context bottleneck has no {field!r}; it needs node, interface and rate_bps")
+    for name in ("node", "interface"):
+        if not isinstance(named.get(name), str):
+            raise ContextError(f"context bottleneck has no {name!r}; it needs node, interface and rate_bps")
     rate_bps = named.get("rate_bps")
     if rate_bps is not None and not rate_bps > 0:
         raise ContextError(f"bottleneck rate_bps is {rate_bps}; it has to be above 0, or null where nothing limits it")
@@ -87,34 +92,58 @@ def read_run(run_dir: Path, context: Mapping[str, Any]) -> RunRecords:
     if bottleneck is not None:
         queues = records.collect(folder / "queues.parquet", ("node", "interface"), QUEUE_COLUMNS)
         queue = queues.get((bottleneck.node, bottleneck.interface))
-    rtt_sum_ms, rtt_samples = 0.0, 0
-    for _, part in records.grouped(folder / "acks.parquet", ("flow",), ("t_s", "rtt_us")):
-        counted = (part["t_s"] >= window.start_s) & (part["t_s"] <= window.end_s) & np.isfinite(part["rtt_us"])
-        rtt_sum_ms += float(part["rtt_us"][counted].sum()) / 1e3
-        rtt_samples += int(counted.sum())
+    flows = tuple(records.rows(folder / "flows.parquet"))
+    rtt_sum_ms, rtt_samples = _round_trips(folder, window, {flow["flow"] for flow in flows})
     intervals = records.collect(folder / "intervals.parquet", ("flow",), INTERVAL_COLUMNS)
     return RunRecords(
         window=window,
         bottleneck=bottleneck,
-        flows=tuple(records.rows(folder / "flows.parquet")),
+        flows=flows,
         intervals={flow: columns for (flow,), columns in intervals.items()},
         queue=queue,
         rtt_sum_ms=rtt_sum_ms,
         rtt_samples=rtt_samples,
-        applications=tuple(_applications(folder / "applications.json")),
+        applications=tuple(_json(folder / "applications.json", [])),
         changes_s=tuple(sorted({float(t) for t in context.get("changes_s") or ()})),
+        sources=_json(folder / "sources.json", {}),
     )
 
 
-def _applications(file: Path) -> list[dict[str, Any]]:
-    """Results of the traffic's programs (collectors.applications); none where the run had no traffic."""
+RTT_SOURCES = (("acks", "rtt_us"), ("sockets", "srtt_us"), ("tcp_info", "rtt_us"))
+"""Records with round-trip times, from the best; the last two are smoothed ones."""
+
+
+def _round_trips(folder: Path, window: Window, flows: set[str]) -> tuple[float, int]:
+    """Sum (ms) and number of the samples in the window, each flow's from the first record that has it."""
+    total_ms, count = 0.0, 0
+    for kind, column in RTT_SOURCES:
+        told: set[str] = set()
+        for (flow,), part in records.grouped(folder / f"{kind}.parquet", ("flow",), ("t_s", column)):
+            if flow not in flows:
+                continue
+            told.add(flow)
+            counted = (part["t_s"] >= window.start_s) & (part["t_s"] <= window.end_s) & np.isfinite(part[column])
+            if kind != "acks":
+                counted &= part[column] > 0
+            total_ms += float(part[column][counted].sum()) / 1e3
+            count += int(counted.sum())
+        flows = flows - told
+        if not flows:
+            break
+    return total_ms, count
+
+
+def _json(file: Path, default: Any) -> Any:
+    """What the collector wrote beside the tables: results of the traffic's programs, sources; the default where it did not."""
     if not file.exists():
-        return []
+        return default
     try:
         found = json.loads(file.read_text())
     except ValueError as error:
         raise RecordsError(f"{file}: {error}; ./warpbed collect makes the records again") from error
-    return list(found)
+    if not isinstance(found, type(default)):
+        raise RecordsError(f"{file}: not a {type(default).__name__}; ./warpbed collect makes the records again")
+    return found
 
 
 def _number(context: Mapping[str, Any], name: str, default: float | None) -> float:

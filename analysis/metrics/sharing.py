@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from analysis.metrics.bottleneck import sent_at_bottleneck
 from analysis.metrics.fairness import common_window
+from analysis.metrics.needs import DELIVERED, QUEUE, SENT
 from analysis.metrics.rates import bytes_in
 from analysis.metrics.registry import metric
 from analysis.metrics.run import RunRecords, Window
@@ -22,7 +23,7 @@ def _by_cca(run: RunRecords) -> dict[str, tuple[int, float]]:
     return found
 
 
-@metric("algorithm_share", unit="1", label="Share by algorithm", keyed="algorithm")
+@metric("algorithm_share", needs=(DELIVERED,), unit="1", label="Share by algorithm", keyed="algorithm")
 def algorithm_share(run: RunRecords) -> dict[str, float | None]:
     """Part of all flows' goodput that the flows of an algorithm have together, while all flows are there.
 
@@ -33,7 +34,7 @@ def algorithm_share(run: RunRecords) -> dict[str, float | None]:
     return {cca: delivered / total if total > 0 else None for cca, (_, delivered) in shares.items()}
 
 
-@metric("algorithm_fair_share", unit="1", label="Goodput over fair share", keyed="algorithm")
+@metric("algorithm_fair_share", needs=(DELIVERED,), unit="1", label="Goodput over fair share", keyed="algorithm")
 def algorithm_fair_share(run: RunRecords) -> dict[str, float | None]:
     """Mean goodput of an algorithm's flows over the mean of all flows, while all are there; 1 is friendly to everybody.
 
@@ -44,7 +45,13 @@ def algorithm_fair_share(run: RunRecords) -> dict[str, float | None]:
     return {cca: delivered / n / (total / flows) if total > 0 else None for cca, (n, delivered) in shares.items()}
 
 
-@metric("idle_bandwidth_used", unit="1", label="Idle bandwidth used", better="higher")
+@metric(
+    "idle_bandwidth_used",
+    needs=(DELIVERED, SENT, QUEUE),
+    unit="1",
+    label="Idle bandwidth used",
+    better="higher",
+)
 def idle_bandwidth_used(run: RunRecords) -> float | None:
     """What the flows delivered (as wire bytes) over that and what the bottleneck could have sent and did not.
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from analysis.metrics.needs import BEGINNING, COMPLETION, DELIVERED, RETRANSMISSIONS, RTT, SENT, TRAFFIC
 from analysis.metrics.rates import bytes_in, mean_mbps
 from analysis.metrics.registry import metric
 from analysis.metrics.run import RunRecords, Window
@@ -34,7 +35,7 @@ def _sum_mbps(run: RunRecords, field: str) -> float | None:
     return sum(known) if known else None
 
 
-@metric("throughput_mbps", unit="Mbit/s", label="Throughput", better="higher")
+@metric("throughput_mbps", needs=(SENT,), unit="Mbit/s", label="Throughput", better="higher")
 def throughput_mbps(run: RunRecords) -> float | None:
     """Wire bytes that all senders put on the network, headers and retransmissions included, per second.
 
@@ -43,7 +44,7 @@ def throughput_mbps(run: RunRecords) -> float | None:
     return _sum_mbps(run, "wire_bytes")
 
 
-@metric("goodput_mbps", unit="Mbit/s", label="Goodput", better="higher")
+@metric("goodput_mbps", needs=(DELIVERED,), unit="Mbit/s", label="Goodput", better="higher")
 def goodput_mbps(run: RunRecords) -> float | None:
     """Payload bytes that reached the receivers for the first time, all flows together, per second.
 
@@ -52,7 +53,7 @@ def goodput_mbps(run: RunRecords) -> float | None:
     return _sum_mbps(run, "delivered_bytes")
 
 
-@metric("retransmission_rate", unit="1", label="Retransmissions", better="lower")
+@metric("retransmission_rate", needs=(RETRANSMISSIONS,), unit="1", label="Retransmissions", better="lower")
 def retransmission_rate(run: RunRecords) -> float | None:
     """Data packets that were retransmissions over all data packets sent, over the flows' whole lives.
 
@@ -63,7 +64,7 @@ def retransmission_rate(run: RunRecords) -> float | None:
     return again / sent if sent else None
 
 
-@metric("rtt_min_ms", unit="ms", label="RTT min", better="lower")
+@metric("rtt_min_ms", needs=(RTT,), unit="ms", label="RTT min", better="lower")
 def rtt_min_ms(run: RunRecords) -> float | None:
     """Smallest round-trip time of any flow in its whole life.
 
@@ -72,7 +73,7 @@ def rtt_min_ms(run: RunRecords) -> float | None:
     return min((value for flow in run.flows if (value := flow.get("rtt_min_ms")) is not None), default=None)
 
 
-@metric("rtt_mean_ms", unit="ms", label="RTT mean", better="lower")
+@metric("rtt_mean_ms", needs=(RTT,), unit="ms", label="RTT mean", better="lower")
 def rtt_mean_ms(run: RunRecords) -> float | None:
     """Mean round-trip time over every acknowledgement that gives an unambiguous sample.
 
@@ -81,7 +82,7 @@ def rtt_mean_ms(run: RunRecords) -> float | None:
     return run.rtt_sum_ms / run.rtt_samples if run.rtt_samples else None
 
 
-@metric("rtt_p95_ms", unit="ms", label="RTT p95", better="lower")
+@metric("rtt_p95_ms", needs=(RTT,), unit="ms", label="RTT p95", better="lower")
 def rtt_p95_ms(run: RunRecords) -> float | None:
     """95th percentile of the round-trip time of the flow for which it is largest, over its whole life.
 
@@ -90,7 +91,7 @@ def rtt_p95_ms(run: RunRecords) -> float | None:
     return max((value for flow in run.flows if (value := flow.get("rtt_p95_ms")) is not None), default=None)
 
 
-@metric("completion_s", unit="s", label="Completion", better="lower")
+@metric("completion_s", needs=(COMPLETION,), unit="s", label="Completion", better="lower")
 def completion_s(run: RunRecords) -> float | None:
     """Time from its start until the slowest flow of a given size was delivered, null while one of them is not.
 
@@ -116,7 +117,9 @@ def initial_goodput(run: RunRecords, flow: Mapping[str, Any], seconds: int) -> f
     return bytes_in(columns, "delivered_bytes", window) * 8 / seconds / 1e6
 
 
-@metric("initial_goodput_mbps", unit="Mbit/s", label="Initial goodput", better="higher", keyed="seconds")
+@metric(
+    "initial_goodput_mbps", needs=(BEGINNING,), unit="Mbit/s", label="Initial goodput", better="higher", keyed="seconds"
+)
 def initial_goodput_mbps(run: RunRecords) -> dict[str, float | None]:
     """Payload delivered in the first n seconds from each flow's first data packet over n, mean of the flows, n from 1 to 10.
 
@@ -131,7 +134,7 @@ def initial_goodput_mbps(run: RunRecords) -> dict[str, float | None]:
     return found
 
 
-@metric("applications", unit="", label="Applications", keyed="name.field")
+@metric("applications", needs=(TRAFFIC,), unit="", label="Applications", keyed="name.field")
 def applications(run: RunRecords) -> list[dict[str, Any]]:
     """What each traffic entry measured of itself: completion times, page loads, rebuffering, probe round-trip times.
 

@@ -61,7 +61,8 @@ def _hosts() -> Iterator[dict[str, str]]:
 
 def _metrics() -> Iterator[dict[str, str]]:
     for name, metric in sorted(metric_registry.REGISTRY.items()):
-        yield {"metric": f"{name} [{metric.unit or '1'}]", "definition": metric.description}
+        needs = "; ".join(map(str, metric.needs)) or "nothing more than the run"
+        yield {"metric": f"{name} [{metric.unit or '1'}]", "definition": metric.description, "needs": f"Needs {needs}."}
 
 
 KINDS: dict[str, Callable[[], Iterator[dict[str, str]]]] = {

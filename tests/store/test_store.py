@@ -15,6 +15,7 @@ from typing import Any
 
 import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -104,6 +105,24 @@ def test_loading_again_changes_nothing(database: store_lab.Database, made: Path)
     before = (contents(database), database.rows("SELECT run_id, digest FROM runs ORDER BY 1"))
     assert set(load(database, made)) == {"present"}
     assert (contents(database), database.rows("SELECT run_id, digest FROM runs ORDER BY 1")) == before
+
+
+def test_a_run_without_captures_is_loaded_and_its_flows_have_points(
+    database: store_lab.Database, tmp_path: Path
+) -> None:
+    results = store_lab.results(tmp_path, 5.0, (Case("reno", 50, 1),))
+    (run,) = folder.find(results)
+    known = {"flows": "flow cca src dst start_s goodput_mbps delivered_bytes",
+             "intervals": "time_ns t_s flow width_s delivered_bytes goodput_mbps"}  # fmt: skip
+    for kind, names in known.items():
+        rows = pq.read_table(run / f"records/{kind}.parquet")
+        records.write(run / "records", kind, {
+            name: rows[name] if name in names.split() else [None] * rows.num_rows for name, _ in records.SCHEMAS[kind]
+        })  # fmt: skip
+    records.write(run / "records", "acks", {name: [] for name, _ in records.SCHEMAS["acks"]})
+    assert load(database, results) == ["stored"]
+    assert database.rows("SELECT flow, packets IS NULL, goodput_mbps > 0 FROM flows") == [("f1", True, True)]
+    assert database.rows("SELECT count(*) > 0 FROM flow_points WHERE goodput_mbps > 0") == [(True,)]
 
 
 def test_a_run_whose_records_changed_is_replaced(database: store_lab.Database, tmp_path: Path) -> None:

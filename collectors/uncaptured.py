@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flows that no capture shows: what tcp_probe, samples of their sockets and their programs say of them instead.
+
+The plan knows their addresses and ports. Delivered bytes are those that the sender knows to be acknowledged: `snd_una` of each ACK
+(tcp_probe), else tcp_info's `bytes_acked`, else what the receiving program counted, as one interval. What nothing says is null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from collectors import records
+from network.model import address_plan
+from plan.model import FlowPlan, Plan
+
+INTERVAL_S = 0.1
+Columns = Mapping[str, Any]
+Floats = npt.NDArray[np.float64]
+
+PROBE, SAMPLES, PROGRAM = "tcp_probe", "tcp_info", "application"
+UNKNOWN_WITHOUT_CAPTURE = ("packets", "wire_bytes", "payload_bytes", "retransmitted_bytes", "in_flight_bytes")
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One connection of a flow, by what the plan says of it. number: from 0 on, in the order of the sender's ports."""
+
+    flow: FlowPlan
+    number: int
+    src_addr: str
+    dst_addr: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.flow.name}.{self.number + 1}" if self.number else self.flow.name
+
+    @property
+    def src_port(self) -> int:
+        assert self.flow.client_port is not None
+        return self.flow.client_port + self.number
+
+    @property
+    def endpoints(self) -> tuple[int, int, int]:
+        """Source address, source port and destination port, as the collectors of samples look for them."""
+        return int(ip_address(self.src_addr)), self.src_port, self.flow.port
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Bytes that have arrived by certain times of the run, ascending; `source` says who counted them."""
+
+    at_s: Floats
+    total: Floats
+    source: str
+
+
+def connections(plan: Plan, seen: set[str]) -> list[Connection]:
+    """Connections of the plan's flows of which no capture has any."""
+    addresses = {name: node.address for name, node in address_plan(plan.network).items()}
+    return [
+        Connection(flow, number, addresses[flow.source], addresses[flow.destination])
+        for flow in plan.flows
+        if flow.recorded and flow.client_port is not None and flow.name not in seen
+        for number in range(flow.parallel)
+    ]
+
+
+def read(
+    raw: Path, found: list[Connection], probe: Columns | None, samples: Columns | None, plan: Plan, start_ns: int
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, str]]]:
+    """Columns of `flows` and of `intervals`, and by flow which source each quantity comes from.
+
+    probe, samples: columns of the records `sockets` and, with sockets.COUNTERS, `tcp_info`; None: not recorded
+    """
+    rows: list[dict[str, Any]] = []
+    intervals: list[dict[str, Any]] = []
+    sources: dict[str, dict[str, str]] = {}
+    for connection in found:
+        flow, mine, sampled = connection.flow, _of(probe, connection.name), _of(samples, connection.name)
+        delivery = _delivery(raw, connection, mine, sampled)
+        row: dict[str, Any] = {name: None for name, _ in records.SCHEMAS["flows"]}
+        row.update(
+            flow=connection.name, cca=flow.cca, src=flow.source, dst=flow.destination, src_addr=connection.src_addr,
+            src_port=connection.src_port, dst_addr=connection.dst_addr, dst_port=flow.port, start_s=flow.start_s,
+        )  # fmt: skip
+        told: dict[str, str] = {}
+        _complete(row, told, mine, sampled)
+        if delivery is not None:
+            told["delivered"] = delivery.source
+            row.update(_delivered(flow.start_s, delivery))
+            if delivery.source == PROBE:  # the first ACK of data comes a round trip after the data
+                row["data_start_s"] = max(flow.start_s, float(delivery.at_s[0]) - float(mine["srtt_us"][0]) / 1e6)
+            intervals.append(_intervals(connection.name, delivery, plan.duration_s, start_ns))
+        rows.append(row)
+        sources[connection.name] = told
+    fields = [name for name, _ in records.SCHEMAS["flows"]]
+    return {name: [row[name] for row in rows] for name in fields}, records.concatenate("intervals", intervals), sources
+
+
+def completed(
+    flows: Columns, sources: dict[str, dict[str, str]], probe: Columns | None, samples: Columns | None
+) -> dict[str, Any]:
+    """Columns of captured flows, with what no capture says of them taken from the samples; `sources` is completed too."""
+    names = list(flows)
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*(flows[name] for name in names), strict=True)]
+    for row in rows:
+        _complete(row, sources[row["flow"]], _of(probe, row["flow"]), _of(samples, row["flow"]))
+    return {name: [row[name] for row in rows] for name in names}
+
+
+def _complete(row: dict[str, Any], told: dict[str, str], probe: Columns, samples: Columns) -> None:
+    if "rtt" not in told:
+        _round_trips(row, told, probe, samples)
+    if "retransmissions" not in told and samples:
+        _retransmissions(row, told, samples)
+    if probe or samples:
+        told["window"] = PROBE if probe else SAMPLES
+
+
+def _of(columns: Columns | None, name: str) -> dict[str, Any]:
+    """A flow's rows; empty where there are none."""
+    if columns is None:
+        return {}
+    mask = np.asarray(columns["flow"], dtype=object) == name
+    return {key: np.ma.asarray(values)[mask] for key, values in columns.items()} if mask.any() else {}
+
+
+def _delivery(raw: Path, connection: Connection, probe: Columns, samples: Columns) -> Delivery | None:
+    if probe:
+        acked = np.maximum.accumulate(np.asarray(probe["snd_una"], dtype=float))
+        return Delivery(np.asarray(probe["t_s"]), acked, PROBE)
+    if samples:
+        acked = np.maximum(np.asarray(samples["bytes_acked"], dtype=float) - 1, 0)  # it counts the SYN
+        return Delivery(np.asarray(samples["t_s"]), acked, SAMPLES)
+    counted = _counted(raw, connection)
+    if counted is None:
+        return None
+    seconds, size = counted
+    start_s = connection.flow.start_s
+    return Delivery(np.array([start_s, start_s + seconds]), np.array([0.0, size]), PROGRAM)
+
+
+def _counted(raw: Path, connection: Connection) -> tuple[float, float] | None:
+    """Seconds and bytes that the receiving program says of a connection; of several connections iperf3 tells them apart."""
+    try:
+        end = json.loads((raw / f"{connection.flow.name}.server.json").read_text())["end"]
+        several = connection.flow.parallel > 1
+        part = end["streams"][connection.number]["receiver"] if several else end["sum_received"]
+        return float(part["seconds"]), float(part["bytes"])
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+def _round_trips(row: dict[str, Any], told: dict[str, str], probe: Columns, samples: Columns) -> None:
+    """Smoothed round-trip times stand for those of single packets; tcp_info knows the smallest of these as well."""
+    if not probe and not samples:
+        return
+    column, source = (probe["srtt_us"], PROBE) if probe else (samples["rtt_us"], SAMPLES)
+    srtt_ms = np.asarray(column, dtype=float) / 1e3
+    srtt_ms = srtt_ms[srtt_ms > 0]
+    if not srtt_ms.size:
+        return
+    told["rtt"] = f"{source}, smoothed"
+    row["rtt_mean_ms"], row["rtt_p95_ms"] = float(srtt_ms.mean()), float(np.quantile(srtt_ms, 0.95))
+    row["rtt_min_ms"], row["rtt_max_ms"] = float(srtt_ms.min()), float(srtt_ms.max())
+    if samples:
+        smallest = np.asarray(samples["min_rtt_us"], dtype=float)
+        smallest = smallest[(smallest > 0) & (smallest < 2**32 - 1)]
+        if smallest.size:
+            row["rtt_min_ms"] = float(smallest.min()) / 1e3
+
+
+def _retransmissions(row: dict[str, Any], told: dict[str, str], samples: Columns) -> None:
+    """TCP's own counters, as of the last sample."""
+    told["retransmissions"] = SAMPLES
+    row["retransmitted_packets"] = int(samples["retransmits_total"][-1])
+    row["retransmitted_bytes"] = int(samples["bytes_retrans"][-1])
+    row["data_packets"] = int(samples["data_segs_out"][-1])
+    row["payload_bytes"] = int(samples["bytes_sent"][-1])
+
+
+def _delivered(start_s: float, delivery: Delivery) -> dict[str, Any]:
+    end_s, total = float(delivery.at_s[-1]), int(delivery.total[-1])
+    life_s = end_s - start_s
+    goodput_mbps = total * 8e-6 / life_s if life_s > 0 else None
+    return {"end_s": end_s, "delivered_bytes": total, "goodput_mbps": goodput_mbps}
+
+
+def _intervals(name: str, delivery: Delivery, duration_s: float, start_ns: int) -> dict[str, Any]:
+    """Intervals as the captures have them; between two samples bytes arrive evenly. A program's count is one interval."""
+    if delivery.source == PROGRAM:
+        edges_s, at_edges = delivery.at_s, delivery.total
+    else:
+        edges_s = INTERVAL_S * np.arange(int(np.ceil(duration_s / INTERVAL_S - 1e-9)) + 1, dtype=np.float64)
+        at_edges = np.interp(edges_s, delivery.at_s, delivery.total, left=0.0)
+    if delivery.source == PROBE:  # each ACK brings its bytes at once
+        place = np.searchsorted(delivery.at_s, edges_s, side="right") - 1
+        at_edges = np.where(place >= 0, delivery.total[np.maximum(place, 0)], 0.0)
+    delivered = np.diff(np.round(at_edges)).astype(np.int64)
+    widths_s, first_ns = np.diff(edges_s), np.round(edges_s[:-1] * 1e9).astype(np.int64)
+    return {
+        "time_ns": start_ns + first_ns,
+        "t_s": first_ns / 1e9,
+        "flow": np.full(len(delivered), name, dtype=object),
+        "width_s": widths_s,
+        **dict.fromkeys(UNKNOWN_WITHOUT_CAPTURE, np.ma.masked_all(len(delivered), dtype=np.int64)),  # type: ignore[no-untyped-call]
+        "delivered_bytes": delivered,
+        "throughput_mbps": np.ma.masked_all(len(delivered)),  # type: ignore[no-untyped-call]
+        "goodput_mbps": delivered * 8e-6 / np.where(widths_s > 0, widths_s, np.inf),
+    }
+
+
+def joined(kind: str, first: Columns, second: Columns) -> dict[str, Any]:
+    """Two sets of columns, one behind the other."""
+    return {name: _behind(first[name], second[name]) for name, _ in records.SCHEMAS[kind]}
+
+
+def _behind(first: Any, second: Any) -> Any:
+    if not len(first) or not len(second):
+        return first if len(first) else second
+    if isinstance(first, list):
+        return [*first, *second]
+    return np.ma.concatenate([first, second])  # type: ignore[no-untyped-call]

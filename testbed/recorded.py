@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which sources of metrics a plan's run will have (analysis.metrics.needs), before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analysis import metrics
+from analysis.metrics.needs import APPLICATIONS, AT_RECEIVER, AT_SENDER, PROBE, PROGRAM, QUEUES, SAMPLES, lacking
+from base.errors import Problem, SpecError
+from network.model import path
+from plan.model import Plan
+from schema.load import Document, Loc
+from schema.model import Experiment
+from schema.repeats import Repeats
+
+
+def check(experiment: Experiment, document: Document, plans: Sequence[Plan]) -> None:
+    """Raise SpecError where the file asks for what no record of some run can give."""
+    recorded = [sources_of(plan) for plan in {id(plan): plan for plan in plans}.values()]
+    problems = []
+    for loc, name in dict.fromkeys(_asked(experiment)):
+        needs = metrics.find(name).needs
+        lacks = next((missing for sources in recorded if (missing := lacking(needs, sources))), None)
+        if lacks:
+            words = f"{name} needs {lacks[0]}, and a run records none of that; write {lacks[0].remedy}"
+            problems.append(Problem(document.file, document.line(loc), ".".join(map(str, loc)), words))
+    if problems:
+        raise SpecError(problems)
+
+
+def _asked(experiment: Experiment) -> Iterator[tuple[Loc, str]]:
+    """Metrics that the file names, and where."""
+    for i, name in enumerate(experiment.metrics):
+        yield ("metrics", i), name
+    for i, expectation in enumerate(experiment.expectations):
+        yield ("expectations", i), expectation.metric
+    for i, table in enumerate(experiment.published):
+        yield ("published", i, "metric"), table.metric
+    for i, claim in enumerate(experiment.claims):
+        for name in claim.metrics:
+            yield ("claims", i), name
+    for i, guard in enumerate(experiment.guards):
+        yield ("guards", i), guard.metric
+    if isinstance(experiment.repeats, Repeats):
+        for i, precision in enumerate(experiment.repeats.until):
+            yield ("repeats", "until", i), precision.metric
+
+
+def sources_of(plan: Plan) -> set[str]:
+    """Sources that every connection with records has, and those of the queue and of the traffic.
+
+    Connections of traffic have ports that only captures tell, so nothing but these says anything of them.
+    """
+    recorded = [flow for flow in plan.flows if flow.recorded]
+    captured = {(capture.node, capture.peer) for capture in plan.captures}
+    found: set[str] = set()
+    if recorded:
+        hops = [path(plan.network, flow.source, flow.destination) for flow in recorded]
+        ways = list(zip(recorded, hops, strict=True))
+        if all((flow.source, way[0][1]) in captured for flow, way in ways):
+            found.add(AT_SENDER)
+        if all((flow.destination, way[-1][0]) in captured for flow, way in ways):
+            found.add(AT_RECEIVER)
+        if any(flow.client_port is not None for flow in recorded):
+            found |= {PROBE} if plan.tcp_probe else set()
+            found |= {SAMPLES} if plan.sockets_interval_s is not None else set()
+            found.add(PROGRAM)
+    if plan.queues_interval_s is not None and plan.network.bottleneck is not None:
+        found.add(QUEUES)
+    if plan.traffic:
+        found.add(APPLICATIONS)
+    return found
