@@ -49,6 +49,10 @@ def _sources() -> list[Path]:
     return sorted(file for pattern in SOURCES for file in CRATE.glob(pattern))
 
 
+def is_built() -> bool:
+    return (cache_dir() / "native" / key() / MODULE).exists()
+
+
 def target_dir() -> Path:
     """Where cargo keeps what it compiled."""
     return cache_dir() / "native" / "target"
@@ -156,7 +160,7 @@ def _module_in(archive: zipfile.ZipFile) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Build where missing; 2 and the reason where that is not possible. The options only answer a question."""
     if arguments == ["--ask"]:
-        print("present" if (cache_dir() / "native" / key() / MODULE).exists() else "missing")
+        print("present" if is_built() else "missing")
         return 0
     if arguments not in ([], ["--compiler"]):
         print("python -m collectors.native [--ask | --compiler]", file=sys.stderr)

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from base.cache import used
 from base.errors import WarpbedError
-from base.paths import ROOT
 from hosts.virtual.launch import GuestKernel
 from kernels import series as kernel_series
+from kernels.build_key import find_build
 
 
 def find(series: str) -> GuestKernel:
@@ -24,17 +22,15 @@ def find(series: str) -> GuestKernel:
     if own := os.environ.get("WARPBED_TEST_KERNEL"):
         return load(Path(own).absolute())
     series = kernel_series.of(series)
-    done = subprocess.run(
-        [sys.executable, "-m", "kernels.build_key", "--series", series], capture_output=True, text=True, cwd=ROOT
-    )
-    if done.returncode:
-        raise WarpbedError(f"kernel {series}: {done.stderr.strip()}")
-    facts = json.loads(done.stdout)
-    if not facts["exists"]:
+    try:
+        build = find_build(series)
+    except WarpbedError as error:
+        raise WarpbedError(f"kernel {series}: {error}") from error
+    if build.path is None or not build.exists:
         raise WarpbedError(
             f"kernel {series} is not built for this checkout; ./warpbed build-kernels --series {series} builds it"
         )
-    return load(Path(facts["path"]))
+    return load(Path(build.path))
 
 
 def load(folder: Path) -> GuestKernel:

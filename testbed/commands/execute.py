@@ -13,6 +13,7 @@ from analysis.precision import standings
 from analysis.report import write_report
 from analysis.results import Run, load_experiment
 from base.errors import UsageError, WarpbedError
+from hosts.base import Host
 from schema.repeats import Repeats
 from testbed.commands.arguments import selection
 from testbed.commands.output import add_format, of_runs, spoken_aside
@@ -36,17 +37,21 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Execute what is missing in this process; a pipe as standard input is the sign to stop when it ends."""
+    asked = prepared(options)
+    return executed(options, asked, host_of(asked, options))
+
+
+def executed(options: argparse.Namespace, asked: Prepared, host: Host) -> int:
+    """Execute what is missing on this host, and answer in the format asked for; returns the exit code."""
     with spoken_aside(options.format):
-        code, runs = _execute(options)
+        code, runs = _execute(options, asked, host)
     if options.format != "table":
         print(of_runs(runs, options.format), end="")
     return code
 
 
-def _execute(options: argparse.Namespace) -> tuple[int, Sequence[Run]]:
+def _execute(options: argparse.Namespace, asked: Prepared, host: Host) -> tuple[int, Sequence[Run]]:
     """The exit code, and the runs that were asked for."""
-    asked = prepared(options)
-    host = host_of(asked, options)
     results = Results(options.results.resolve(), asked.experiment.name)
     jobs = [Job(run, plan, run_id(run, plan, host)) for run, plan in zip(asked.runs, asked.plans, strict=True)]
     chosen = {id(run) for run in selected(asked, options)}

@@ -10,8 +10,10 @@ from analysis.results import load_experiment
 from hosts.registry import HOST_KINDS
 from testbed import ansible
 from testbed.commands.arguments import selection
+from testbed.commands.execute import executed
 from testbed.commands.output import add_format, of_runs
 from testbed.commands.prepared import begun_ids, host_of, kind_of, prepared, selected
+from testbed.ready import ready_host
 from testbed.results import Results
 
 HELP = "install and build prerequisites, execute missing runs, write the report"
@@ -23,10 +25,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Check the file, then hand over to playbooks/run_experiment.yml."""
+    """Check the file, then hand over to playbooks/run_experiment.yml, or execute here where it would change nothing else."""
     asked = prepared(options)
     selected(asked, options)
     kind = kind_of(asked, options)
+    if (host := ready_host(HOST_KINDS[kind], asked.experiment)) is not None:
+        return executed(options, asked, host)
     variables = {
         "experiment": str(options.experiment.resolve()),
         "experiment_host": kind,

@@ -143,7 +143,7 @@ def test_kill_9_of_the_command_leaves_no_temporary_files_of_ansible(tmp_path: Pa
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "testbed", "run", str(file), "--results", str(tmp_path / "results")],
         cwd=lab.ROOT,
-        env={**os.environ, "TMPDIR": str(temporary)},
+        env={**os.environ, "TMPDIR": str(temporary), "WARPBED_CACHE": str(tmp_path / "cache")},  # nothing is built
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL,
