@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-import numpy as np
-
+from analysis.arrays import np
 from analysis.metrics import lookup
 from analysis.statistics import Cell, Interval, is_number, t_quantile
 

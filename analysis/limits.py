@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
+from analysis.arrays import pq
 
 WINDOW_LIMITED_SHARE = 0.01
 

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
-
+from analysis.arrays import np, pa, pc, pq
 from analysis.errors import RecordsError
-from collectors import records as written
+from collectors.version import SCHEMA_VERSION as VERSION
 
-SCHEMA_VERSION = str(written.SCHEMA_VERSION)
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SCHEMA_VERSION = str(VERSION)
 
 BATCH_ROWS = 1 << 18
 
-Floats = NDArray[np.float64]
+Floats: TypeAlias = "NDArray[np.float64]"
 Key = tuple[str, ...]
 Columns = dict[str, Floats]
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from analysis.arrays import np
 from analysis.metrics import lookup
 from analysis.results import Run, parameters, show
 

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from analysis import metrics
-from collectors.records import SCHEMA_VERSION, SCHEMAS
+from collectors.records import SCHEMAS
+from collectors.version import SCHEMA_VERSION
 
 START_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
 RATE_BPS = 50e6

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-SCHEMA_VERSION = 2
+from collectors.version import SCHEMA_VERSION
 
 _TIME = [("time_ns", pa.int64()), ("t_s", pa.float64())]
 

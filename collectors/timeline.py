@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from collectors import records
+from collectors.version import SCHEMA_VERSION
 
 Integers = npt.NDArray[np.int64]
 
@@ -60,7 +61,7 @@ def schema() -> pa.Schema:
     for source in SOURCES:
         fields += [(name, types[source.kind][column]) for column, name in source.columns.items()]
         fields.append((source.age, pa.float64()))
-    return pa.schema(fields, metadata={"warpbed.schema": str(records.SCHEMA_VERSION)})
+    return pa.schema(fields, metadata={"warpbed.schema": str(SCHEMA_VERSION)})
 
 
 def write(folder: Path, bottleneck: QueuePlace | None) -> None:

@@ -44,7 +44,8 @@ else:
 class Model(BaseModel):
     """A part of the file: unknown keys are refused, values are not converted."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    # defer_build: each is compiled with the model that holds it, instead of by itself as well
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 _PARAM_VALUE = re.compile(r"[A-Za-z0-9._+-]{1,64}")

@@ -21,6 +21,7 @@ from analysis.errors import ResultsError
 from analysis.metrics.registry import REGISTRY
 from analysis.results import FAILED, Run, parse_run, quantity, show
 from collectors import records
+from collectors.version import SCHEMA_VERSION
 from store import derive
 from store.errors import StoreUsageError
 
@@ -150,10 +151,8 @@ def _check(kind: str, file: Path) -> None:
     except (pa.ArrowInvalid, OSError) as error:
         raise StoreUsageError(f"{file}: not a readable Parquet file ({error}); {again}") from error
     version = (schema.metadata or {}).get(b"warpbed.schema", b"").decode(errors="replace")
-    if version != str(records.SCHEMA_VERSION):
-        raise StoreUsageError(
-            f"{file}: records of schema {version!r}, this Warpbed reads {records.SCHEMA_VERSION}; {again}"
-        )
+    if version != str(SCHEMA_VERSION):
+        raise StoreUsageError(f"{file}: records of schema {version!r}, this Warpbed reads {SCHEMA_VERSION}; {again}")
     for name, wanted in records.SCHEMAS[kind]:
         if name not in schema.names:
             if name in REQUIRED.get(kind, "time_ns t_s").split():

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from analysis.arrays import np
 from analysis.metrics.needs import QUEUE
 from analysis.metrics.registry import metric
 from analysis.metrics.run import RunRecords, Window

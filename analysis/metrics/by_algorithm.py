@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
+from analysis.arrays import np
 from analysis.metrics.dynamics import TIME_SCALES_S, variation
 from analysis.metrics.fairness import common_window
 from analysis.metrics.needs import DELIVERED, SERIES

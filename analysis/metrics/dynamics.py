@@ -7,8 +7,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
+from analysis.arrays import np
 from analysis.metrics.needs import RTT, SERIES
 from analysis.metrics.rates import binned_mbps
 from analysis.metrics.registry import metric

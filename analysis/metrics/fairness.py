@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from analysis.arrays import np
 from analysis.metrics.needs import DELIVERED, SERIES
 from analysis.metrics.rates import binned_mbps, mean_mbps
 from analysis.metrics.registry import metric

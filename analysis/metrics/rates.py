@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from analysis.arrays import np
 from analysis.metrics.run import Window
 from analysis.records import Columns, Floats
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from analysis import records
+from analysis.arrays import np
 from analysis.errors import ContextError, RecordsError
 from analysis.records import Columns
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from analysis.arrays import np
 from analysis.report.series import QUANTILES
 from analysis.results import Run, parameters, show
 from analysis.statistics import Cell, estimate, is_number

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from analysis import records
+from analysis.arrays import np
 from analysis.metrics.fairness import JAIN_WINDOW_S, common_window, jain_series
 from analysis.metrics.run import INTERVAL_COLUMNS, RunRecords, Window
 from analysis.records import Floats, Key

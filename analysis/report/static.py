@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis.arrays import np
 from analysis.palette import COLOURS
 from base.files import replace_bytes
 

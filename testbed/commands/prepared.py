@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from analysis.report import Written
 from analysis.results import load_experiment
 from base.errors import UsageError
 from base.nearest import nearest
@@ -18,6 +18,9 @@ from testbed.identity import newest_of, run_id
 from testbed.repeats import wanted_ids
 from testbed.results import Results
 from testbed.selection import select
+
+if TYPE_CHECKING:
+    from analysis.report import Written
 
 
 def prepared(options: argparse.Namespace) -> Prepared:
@@ -77,6 +80,8 @@ def answered_ids(prepared: Prepared, kind: str, results: Results) -> list[str]:
 
 def as_written(prepared: Prepared) -> Written:
     """The experiment file as it is now: its claims may be newer than the runs."""
+    from analysis.report import Written  # which not every command needs
+
     path = Path(prepared.document.file)
     file = path.resolve().relative_to(ROOT) if path.resolve().is_relative_to(ROOT) else path
     return Written(str(file), prepared.experiment.model_dump(mode="json", by_alias=True, exclude_none=True))

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""numpy and Arrow for this package, imported when something of them is first used.
+
+Most commands name metrics and compute none, and importing both takes longer than such a command takes to answer.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+__all__ = ["np", "pa", "pc", "pq"]
+
+
+class Lazy:
+    """Stands for a module. What was used once is kept here, so that the next use costs what it costs with the module."""
+
+    def __init__(self, name: str) -> None:
+        self._module = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(importlib.import_module(self._module), name)
+        self.__dict__[name] = value
+        return value
+
+
+if not TYPE_CHECKING:
+    np, pa, pc, pq = (Lazy(name) for name in ("numpy", "pyarrow", "pyarrow.compute", "pyarrow.parquet"))
