@@ -72,12 +72,43 @@ def _events(pages: npt.NDArray[np.uint8], need: int, name: str, damage: list[Dam
     times: list[int] = []
     starts: list[int] = []
     words = pages.view("<u4")
-    for number in range(len(pages)):
-        base = number * pages.shape[1]
+    is_even, even_times, even_starts = _even_pages(words, need)
+    for number in np.flatnonzero(~is_even):
+        base = int(number) * pages.shape[1]
         if broken := _page(words[number].tolist(), base, need, times, starts):
             at, reason = broken
             damage.append(Damage(name, base + 4 * at, reason))
-    return np.array(times, dtype=np.int64), np.array(starts, dtype=np.int64)
+    all_times = np.concatenate([even_times, np.array(times, dtype=np.int64)])
+    all_starts = np.concatenate([even_starts, np.array(starts, dtype=np.int64)])
+    order = np.argsort(all_starts, kind="stable")
+    return all_times[order], all_starts[order]
+
+
+def _even_pages(words: npt.NDArray[np.uint32], need: int) -> tuple[npt.NDArray[np.bool_], Array, Array]:
+    """Which pages hold nothing but events like the file's first one, and these pages' events: nearly all of them do.
+
+    What is left is read event by event; here are the same times and places, of all pages at once.
+    """
+    at = PAGE_HEADER // 4
+    none = np.zeros(len(words), dtype=bool), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    if not len(words) or words.shape[1] < at + 2:
+        return none
+    kind, length = int(words[0, at]) & 31, int(words[0, at + 1])
+    # the first word of a long event counts itself
+    step, first = (1 + length // 4, 2) if kind == 0 else (1 + kind, 1)
+    if kind >= TYPE_PADDING or (step - first) * 4 < need or step > words.shape[1] - at:
+        return none
+    headers = words[:, at : at + (words.shape[1] - at) // step * step].reshape(len(words), -1, step)
+    used = (PAGE_HEADER + (words[:, 2] & COMMIT_MASK).astype(np.int64)) // 4 - at
+    is_there = np.arange(headers.shape[1]) < (used // step)[:, None]
+    is_like = (headers[:, :, 0] & 31 == kind) & ((headers[:, :, 1] == length) | (kind != 0))
+    is_even = (used % step == 0) & (used // step <= headers.shape[1]) & (words[:, 1] < 1 << 30)
+    is_even &= (is_like | ~is_there).all(axis=1)
+    is_there &= is_even[:, None]
+    begin = words[:, 0].astype(np.int64) | words[:, 1].astype(np.int64) << 32
+    times = begin[:, None] + np.cumsum((headers[:, :, 0] >> 5).astype(np.int64), axis=1)
+    places = np.arange(len(words))[:, None] * words.shape[1] + at + first + step * np.arange(headers.shape[1])
+    return is_even, times[is_there], 4 * places[is_there]
 
 
 def _page(values: list[int], base: int, need: int, times: list[int], starts: list[int]) -> tuple[int, str] | None:

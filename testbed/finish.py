@@ -22,8 +22,8 @@ from base.files import exchange_folders, replace_text
 from collectors.collect import collect
 from collectors.errors import CollectError
 from plan.model import Plan, from_json
+from testbed.picture import bottleneck
 from testbed.results import read_run
-from testbed.run_json import bottleneck
 
 
 def finish(folder: Path) -> None:

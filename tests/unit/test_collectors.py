@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,6 +200,22 @@ def test_hostile_tracepoint_pages_give_events_or_damage(
     page = bytearray(tracepoint_page(20))
     page[at : at + len(junk)] = junk
     probe(tmp_path_factory.mktemp("probe"), bytes(page[:4096]))
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.binary(max_size=30), st.integers(0, 1400)), min_size=1, max_size=6))
+def test_pages_read_at_once_give_what_event_by_event_gives(
+    tmp_path_factory: pytest.TempPathFactory, damaged: list[tuple[int, bytes, int]]
+) -> None:
+    pages = [bytearray(tracepoint_page(events)) for events, _, _ in damaged]
+    for page, (_, junk, at) in zip(pages, damaged, strict=True):
+        page[at : at + len(junk)] = junk
+    content = b"".join(bytes(page[:4096]) for page in pages)
+    folder = tmp_path_factory.mktemp("probe")
+    at_once = probe(folder, content)
+    with pytest.MonkeyPatch.context() as patch:
+        nothing = np.zeros(0, dtype=np.int64)
+        patch.setattr(tcp_probe, "_even_pages", lambda words, _: (np.zeros(len(words), dtype=bool), nothing, nothing))
+        assert probe(folder, content) == at_once
 
 
 @given(

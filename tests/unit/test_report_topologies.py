@@ -10,7 +10,7 @@ import pytest
 
 import topologies
 from analysis.report import topology
-from testbed.run_json import picture
+from testbed.picture import picture
 
 
 def drawn(name: str, parameters: dict[str, str | int]) -> tuple[topology.Network, ET.Element]:
