@@ -79,14 +79,16 @@ def admin(server: debian_server.Server, name: str) -> Iterator[psycopg.Connectio
 CASES = (Case("reno", 50, 1), Case("cubic", 50, 1), Case("cubic", 50, 2), Case("cubic", 250, 1, flows=2))
 
 
-def results(folder: Path, duration_s: float = 20.0, cases: tuple[Case, ...] | None = None) -> Path:
+def results(
+    folder: Path, duration_s: float = 20.0, cases: tuple[Case, ...] | None = None, *, experiment: str = "quickstart"
+) -> Path:
     """An experiment's results with every kind of record, made without running anything."""
-    experiment = make_results(folder, cases or CASES, duration_s=duration_s)
-    for run in sorted(experiment.glob("*/run.json")):
+    made = make_results(folder, cases or CASES, experiment=experiment, duration_s=duration_s)
+    for run in sorted(made.glob("*/run.json")):
         document = json.loads(run.read_text())
         if document["status"] == "complete":
             complete(run.parent, document, duration_s)
-    return experiment
+    return made
 
 
 def complete(run: Path, document: Mapping[str, Any], duration_s: float) -> None:

@@ -38,6 +38,20 @@ def edges(means: str, keys: str) -> str:
         WHERE v.metric IS NOT NULL AND v.value IS NOT NULL ORDER BY 1, 2"""
 
 
+ABSENT = -1e12
+"""What stands in a chart over a number where a series has no value. An XY chart draws null as 0 (`null >= min` is true in
+JavaScript where min <= 0; grafana#82209); below the axis' fixed start it draws nothing, and does not stretch the axis."""
+
+
+def completed(points: str, x: str) -> str:
+    """SQL: the rows of `points` (columns x, series, value; values from 0 on), and ABSENT for each pair that has no row."""
+    return f"""
+        WITH points AS ({points})
+        SELECT g.{x}, s.series, coalesce(p.value, {ABSENT:.0f}) AS value
+        FROM (SELECT DISTINCT {x} FROM points) g CROSS JOIN (SELECT DISTINCT series FROM points) s
+        LEFT JOIN points p ON p.{x} = g.{x} AND p.series = s.series ORDER BY 1, 2 LIMIT 20000"""
+
+
 def banded(panel: Any, *, filled: bool) -> Any:
     """Colour the slots. filled: the panel fills between two series (time series); others draw the edges as dashed lines."""
     for slot, colour in enumerate(COLOURS[:SLOTS], start=1):
@@ -61,13 +75,14 @@ def chart(
     query: Query,
     x: tuple[str, str, str],
     *,
+    y_label: str,
     joined: bool,
     width: int = 12,
     height: int = 9,
 ) -> Any:
-    """Values against a number, as one series per name.
+    """Values against a number, as one series per name, on an axis that starts at 0.
 
-    query: a table with the columns of x[0] (a number), series and value; x: that column, the axis' label and its unit
+    query: a table with the columns of x[0] (a number), series and value, `completed`; x: that column, the axis' label and its unit
     joined: a line through each series' points, from left to right
     """
     column, label, x_unit = x
@@ -76,7 +91,7 @@ def chart(
     panel = panel.dims(xychart.XYDimensionConfig().frame(0).x(label)).series([])
     panel = panel.tooltip(common.VizTooltipOptions().mode(model.TooltipDisplayMode.SINGLE).sort(model.SortOrder.NONE))
     panel = panel.point_size(common.ScaleDimensionConfig().fixed(7).min(1).max(20))
-    panel = framed(panel, title, description, (query,), width, height, unit)
+    panel = framed(panel.min(0).axis_label(y_label), title, description, (query,), width, height, unit)
     matrix = f"{column}\\series"
     for kind, options in (
         ("groupingToMatrix", {"columnField": "series", "rowField": column, "valueField": "value", "emptyValue": "null"}),
@@ -84,7 +99,7 @@ def chart(
         ("organize", {"excludeByName": {}, "indexByName": {}, "renameByName": {matrix: label}}),
     ):  # fmt: skip
         panel = panel.with_transformation(models.DataTransformerConfig(id_val=kind, options=options))
-    return panel.override_by_name(label, _values(("unit", x_unit), ("custom.axisLabel", label)))
+    return panel.override_by_name(label, _values(("unit", x_unit), ("custom.axisLabel", label), ("min", None)))
 
 
 def _values(*properties: tuple[str, Any]) -> list[models.DynamicConfigValue]:

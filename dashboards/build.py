@@ -15,7 +15,8 @@ from typing import Any
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from dashboards.parts import SCHEMA_VERSION, TITLES
+from dashboards.links import TITLES
+from dashboards.parts import SCHEMA_VERSION
 
 FOLDER = Path(__file__).parent / "json"
 

@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaign: measurements of real paths over days."""
+"""Campaign: the same transfers again and again, for days."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dashboards.parts import Query, Variable, assembled, bars, board, lines, number, rows
+from dashboards.parts import Query, Variable, assembled, bars, board, length, lines, number, one_of, rows
 
-# A campaign's transfers are runs; their clock is the measured hosts' own.
-FLOWS = """(SELECT r.run_id, r.experiment, r.run, r.verdict, r.started_at + f.start_s * interval '1 s' AS at,
-        f.src || '→' || f.dst AS path, f.cca, coalesce(p.value, 'unlimited') AS size, p.number AS size_bytes,
+# A campaign's transfers are runs. Their clock is the measured hosts' own, or the campaign's where it is in virtual time, in which
+# each transfer begins at the same instant. Between two hosts of an experiment that names no receiver there is one path.
+FLOWS = f"""(SELECT r.run_id, r.experiment, r.run, r.verdict,
+        coalesce(r.clock_at, r.started_at) + f.start_s * interval '1 s' AS clock,
+        elapsed(f.start_s + extract(epoch FROM coalesce(r.clock_at, r.started_at)
+            - min(coalesce(r.clock_at, r.started_at)) OVER (PARTITION BY r.experiment))::float8) AS at,
+        coalesce(t.value, f.src || '→' || f.dst) AS receiver, f.cca, coalesce(p.value, 'unlimited') AS size, p.number AS size_bytes,
         f.goodput_mbps, f.rtt_min_ms, f.rtt_mean_ms, coalesce(f.completion_s, f.end_s - f.start_s) AS completion_s,
         f.packets, f.retransmitted_packets, f.retransmitted_packets::float8 / nullif(f.packets, 0) AS loss
     FROM flows f JOIN runs r USING (run_id) LEFT JOIN run_params p ON p.run_id = r.run_id AND p.name = 'size'
-    WHERE r.status = 'complete') f"""
-WHERE = """
-    f.experiment = ${experiment:sqlstring} AND f.path IN (${path:sqlstring}) AND f.cca IN (${cca:sqlstring})
-    AND f.size IN (${size:sqlstring}) AND $__timeFilter(f.at)"""
+    LEFT JOIN run_params t ON t.run_id = r.run_id AND t.name = 'receiver'
+    WHERE r.status = 'complete' AND {one_of("r.experiment", "experiment")}) f"""
+WHERE = f"""
+    {one_of("f.receiver", "receiver")} AND {one_of("f.cca", "cca")} AND {one_of("f.size", "size")} AND $__timeFilter(f.at)"""
 LOSS = "sum(f.retransmitted_packets)::float8 / nullif(sum(f.packets), 0)"
 MEDIAN_COMPLETION = "percentile_cont(0.5) WITHIN GROUP (ORDER BY f.completion_s)"
 
 SELECT_CAMPAIGNS = """
-    SELECT experiment FROM runs WHERE status = 'complete' GROUP BY 1 ORDER BY bool_or(host = 'wan') DESC, 1
+    SELECT experiment FROM runs JOIN run_params p USING (run_id) WHERE status = 'complete' AND p.name = 'receiver'
+    GROUP BY 1 ORDER BY max(coalesce(made_at, ingested_at)) DESC, 1
 """
 TRANSFERS = f"SELECT count(*) AS transfers FROM {FLOWS} WHERE {WHERE}"
 MEDIAN_GOODPUT = f"""
@@ -34,11 +39,11 @@ COMPLETION_BY_SIZE = f"""
     GROUP BY f.size, f.size_bytes, f.cca ORDER BY f.size_bytes, f.cca LIMIT 60
 """
 PATHS = f"""
-    SELECT f.path, f.size, f.cca, count(*) AS transfers, avg(f.goodput_mbps) AS goodput_mbps,
+    SELECT f.receiver, f.size, f.cca, count(*) AS transfers, avg(f.goodput_mbps) AS goodput_mbps,
         stddev_samp(f.goodput_mbps) AS deviation_mbps, {MEDIAN_COMPLETION} AS completion_s, {LOSS} AS loss,
         min(f.rtt_min_ms) AS rtt_min_ms
     FROM {FLOWS} WHERE {WHERE}
-    GROUP BY f.path, f.size, f.size_bytes, f.cca ORDER BY f.path, f.size_bytes, f.cca LIMIT 1000
+    GROUP BY f.receiver, f.size, f.size_bytes, f.cca ORDER BY f.receiver, f.size_bytes, f.cca LIMIT 1000
 """
 PATH_UNITS: dict[str, list[tuple[str, Any]]] = {
     "goodput_mbps": [("unit", "Mbits")],
@@ -62,26 +67,29 @@ def over_time(value: str, metric: str) -> Query:
 
 def by_hour(value: str, name: str) -> Query:
     return Query(f"""
-        SELECT lpad(extract(hour FROM f.at)::text, 2, '0') || ' h' AS hour, {value} AS {name}, count(*) AS transfers
+        SELECT lpad(extract(hour FROM f.clock)::text, 2, '0') || ' h' AS hour, {value} AS {name}
         FROM {FLOWS} WHERE {WHERE} GROUP BY 1 ORDER BY 1
     """)
 
 
 def choice(column: str, label: str) -> Variable:
     """A variable that narrows the campaign's transfers."""
-    chosen = f"SELECT DISTINCT f.{column} FROM {FLOWS} WHERE f.experiment = ${{experiment:sqlstring}} ORDER BY 1"
+    chosen = f"SELECT DISTINCT f.{column} FROM {FLOWS} ORDER BY 1"
     return Variable(column, label, chosen, multi=True)
 
 
 def dashboard() -> Any:
     page = board(
-        "campaign", "Transfers over real paths for days: time of day, size, algorithm, path, loss and completion time."
-    ).time("now-1y", "now")
+        "campaign",
+        "Transfers for days: time of day, size, algorithm, receiver, loss and completion time. 2000-01-01 is the campaign's first day.",
+        elapsed_s=7 * 86_400,
+    )
     variables = [
         Variable("experiment", "Campaign", SELECT_CAMPAIGNS),
-        choice("path", "Path"),
+        choice("receiver", "Receiver"),
         choice("cca", "Algorithm"),
         choice("size", "Size"),
+        length(one_of("r.experiment", "experiment")),
     ]
     panels = [
         number("Transfers", "Transfers in the time shown.", "short", Query(TRANSFERS), width=6),
@@ -114,20 +122,20 @@ def dashboard() -> Any:
             over_time("avg(completion_s)", "f.size"),
         ),
         lines(
-            "Retransmitted by path",
+            "Retransmitted by receiver",
             "Packets sent again over packets sent.",
             "percentunit",
-            over_time("sum(retransmitted_packets)::float8 / nullif(sum(packets), 0)", "f.path"),
+            over_time("sum(retransmitted_packets)::float8 / nullif(sum(packets), 0)", "f.receiver"),
         ),
         lines(
-            "Least round-trip time by path",
+            "Least round-trip time by receiver",
             "A change of it is a change of the path.",
             "ms",
-            over_time("min(rtt_min_ms)", "f.path"),
+            over_time("min(rtt_min_ms)", "f.receiver"),
         ),
         bars(
             "Goodput by time of day",
-            "Mean over the transfers that started in each hour (UTC).",
+            "Mean over the transfers that started in each hour (UTC; of a campaign in virtual time its own clock, which begins at 0 h).",
             "Mbits",
             by_hour("avg(f.goodput_mbps)", "goodput_mbps"),
             "hour",
@@ -139,6 +147,6 @@ def dashboard() -> Any:
             Query(COMPLETION_BY_SIZE),
             "transfer",
         ),
-        rows("Paths", "Each path, size and algorithm.", Query(PATHS), height=10, overrides=PATH_UNITS),
+        rows("Paths", "Each receiver, size and algorithm.", Query(PATHS), height=10, overrides=PATH_UNITS),
     ]
     return assembled(page, variables, panels)

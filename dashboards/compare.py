@@ -5,30 +5,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.bands import banded, chart, edges
-from dashboards.parts import ZERO_S, Query, Variable, assembled, board, bucketed, distribution, lines, rows
+from dashboards.bands import banded, chart, completed, edges
+from dashboards.links import ZERO_S
+from dashboards.parts import (
+    SELECT_COMPLETE,
+    Query,
+    Variable,
+    assembled,
+    board,
+    bucketed,
+    distribution,
+    lines,
+    one_of,
+    rows,
+    several,
+)
 
-RUNS = "r.experiment IN (${experiment:sqlstring}) AND r.run IN (${run:sqlstring})"
+CHOSEN = one_of("r.run", "runs")
+RUNS = f"{one_of('r.experiment', 'experiments')} AND {CHOSEN}"
 AT = f"p.t_s BETWEEN $__unixEpochFrom() - {ZERO_S} AND $__unixEpochTo() - {ZERO_S}"
 SHOWN = f"p.width_ms = width_ms(r.finest_ms, $__interval_ms) AND {AT}"
 SECONDS = f"p.width_ms = width_ms(r.finest_ms, greatest($__interval_ms, 1000)) AND {AT}"
 NAME = "concat_ws(' ', nullif(r.cca, ''), r.label)"
-GROUP = """
-    CASE WHEN ${by:sqlstring} = 'algorithm' THEN r.cca
-    ELSE coalesce((SELECT v.value FROM run_params v WHERE v.run_id = r.run_id AND v.name = ${by:sqlstring}), '–') END
+GROUP = f"""
+    CASE WHEN {one_of("'algorithm'", "by")} THEN r.cca
+    ELSE coalesce((SELECT min(v.value) FROM run_params v WHERE v.run_id = r.run_id AND {one_of("v.name", "by")}), '–') END
 """
 
-SELECT_EXPERIMENTS = "SELECT DISTINCT experiment FROM runs WHERE status = 'complete' ORDER BY 1"
-SELECT_RUNS = """
+SELECT_RUNS = f"""
     SELECT r.run AS __value, concat_ws(' ', nullif(r.cca, ''), r.label) AS __text
     FROM runs r
-    WHERE r.experiment IN (${experiment:sqlstring}) AND r.status = 'complete'
+    WHERE {one_of("r.experiment", "experiments")} AND r.status = 'complete'
     ORDER BY r.cca, r.label, r.run LIMIT 200
 """
-SELECT_GROUPINGS = """
+SELECT_FIRST = f"""
+    SELECT r.run FROM runs r
+    WHERE {one_of("r.experiment", "experiment")} AND r.status = 'complete'
+    ORDER BY {CHOSEN} DESC, r.cca, r.label, r.run LIMIT 1
+"""
+SELECT_GROUPINGS = f"""
     SELECT 'algorithm' AS name
     UNION SELECT DISTINCT v.name FROM run_params v JOIN runs r USING (run_id)
-    WHERE r.experiment IN (${experiment:sqlstring})
+    WHERE {one_of("r.experiment", "experiments")}
     ORDER BY 1
 """
 JAIN = f"""
@@ -40,17 +58,16 @@ JAIN = f"""
         GROUP BY 1, 2, 3) shares
     GROUP BY 1, 2 HAVING sum(share) > 0 ORDER BY 1
 """
-THROUGHPUT_AGAINST_DELAY = f"""
+# Each flow over its own time: a run's metric of the name counts the time in which a short transfer is over already.
+OF_FLOWS = f"""
     SELECT rtt_ms, series, avg(value) AS value FROM (
-        SELECT r.run_id, nullif(r.cca, '') AS series,
-            max(m.value) FILTER (WHERE m.name = 'rtt_mean_ms') AS rtt_ms,
-            max(m.value) FILTER (WHERE m.name = 'goodput_mbps') AS value
-        FROM runs r JOIN run_metrics m USING (run_id)
-        WHERE {RUNS} AND m.name IN ('rtt_mean_ms', 'goodput_mbps')
-        GROUP BY r.run_id, r.cca) points
-    WHERE series IS NOT NULL AND rtt_ms IS NOT NULL
-    GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 2000
+        SELECT r.cca AS series, avg(f.rtt_mean_ms) AS rtt_ms, avg(f.goodput_mbps) AS value
+        FROM runs r JOIN flows f USING (run_id)
+        WHERE {RUNS} AND r.cca <> '' AND f.rtt_mean_ms IS NOT NULL AND f.goodput_mbps IS NOT NULL
+        GROUP BY r.run_id, r.cca LIMIT 1000) of_runs
+    GROUP BY 1, 2
 """
+THROUGHPUT_AGAINST_DELAY = completed(OF_FLOWS, "rtt_ms")
 QUANTILES = f"""
     SELECT r.cca, count(*) AS points,
         percentile_cont(0.05) WITHIN GROUP (ORDER BY p.rtt_ms) AS rtt_p5_ms,
@@ -108,8 +125,8 @@ def dashboard() -> Any:
         "compare", "Any runs laid over each other, aligned at their start, by algorithm or parameter.", elapsed_s=60
     )
     variables = [
-        Variable("experiment", "Experiment", SELECT_EXPERIMENTS, multi=True),
-        Variable("run", "Run", SELECT_RUNS, multi=True),
+        *several(SELECT_COMPLETE, Variable("runs", "Runs", SELECT_RUNS, multi=True), first=CHOSEN),
+        Variable("run", "First run", SELECT_FIRST, hidden=True),
         Variable("by", "Grouped by", SELECT_GROUPINGS),
     ]
     spread_of = "Of points of one second, or of the panel's interval where that is longer; at most 10 000 of them."
@@ -136,10 +153,12 @@ def dashboard() -> Any:
         ),
         chart(
             "Throughput against delay",
-            "Goodput and mean RTT of each run, a point each, by algorithm: up and to the left is better.",
+            "Goodput and RTT of each run, a point each, by algorithm: up and to the left is better. Means over the run's flows, "
+            "each over its own time.",
             "Mbits",
             Query(THROUGHPUT_AGAINST_DELAY),
             ("rtt_ms", "Mean RTT", "ms"),
+            y_label="Goodput of a flow",
             joined=False,
         ),
         distribution("Distribution of RTT by algorithm", spread_of, "ms", spread("rtt_ms")),

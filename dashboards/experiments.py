@@ -5,19 +5,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.parts import ZERO_S, Query, Variable, assembled, bars, board, number, rows
+from dashboards.links import ZERO_S
+from dashboards.parts import WHOLE, Query, Variable, assembled, bars, board, number, one_of, rows, several
 
-WHERE = "r.experiment IN (${experiment:sqlstring}) AND r.verdict_shown IN (${verdict:sqlstring})"
+WHERE = f"{one_of('r.experiment', 'experiments')} AND {one_of('r.verdict_shown', 'verdict')}"
 RUNS = "(SELECT *, coalesce(nullif(verdict, ''), status) AS verdict_shown FROM runs) r"
 COLOURS = {"valid": "green", "suspect": "orange", "invalid": "red", "failed": "dark-red"}
 
 SELECT_EXPERIMENTS = "SELECT DISTINCT experiment FROM runs ORDER BY 1"
 SELECT_VERDICTS = f"""
-    SELECT DISTINCT verdict_shown FROM {RUNS} WHERE experiment IN (${{experiment:sqlstring}}) ORDER BY 1
+    SELECT DISTINCT verdict_shown FROM {RUNS} WHERE {one_of("r.experiment", "experiments")} ORDER BY 1
 """
 COUNT = f"SELECT count(*) AS runs FROM {RUNS} WHERE {WHERE}"
 EVERY_RUN = f"""
-    SELECT experiment, run, verdict_shown AS verdict, cca, label AS parameters, seed, host, kernel, duration_s, wall_s,
+    SELECT experiment, run, verdict_shown AS verdict, cca, label AS parameters, seed::text AS seed, host, kernel, duration_s, wall_s,
         reasons, error, made_at, ingested_at AS stored_at, ({ZERO_S} + duration_s) * 1000 AS to_ms
     FROM {RUNS} WHERE {WHERE} ORDER BY experiment, cca, label, run LIMIT 5000
 """
@@ -60,7 +61,7 @@ def dashboard() -> Any:
     ).time("now-1y", "now")
     listed = "Experiments whose runs are listed"
     variables = [
-        Variable("experiment", "Experiment", SELECT_EXPERIMENTS, multi=True, description=listed),
+        *several(SELECT_EXPERIMENTS, description=listed),
         Variable(
             "verdict",
             "Verdict",
@@ -94,6 +95,7 @@ def dashboard() -> Any:
                 "run": [run_link(), ("custom.width", 260)],
                 "duration_s": [("unit", "s")],
                 "wall_s": [("unit", "s")],
+                "seed": WHOLE,
                 "to_ms": [("custom.hidden", True)],
             },
         ),

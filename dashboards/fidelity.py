@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from dashboards.experiments import SELECT_EXPERIMENTS, verdict_colours
-from dashboards.parts import Query, Variable, assembled, bars, board, number, rows
+from dashboards.parts import Query, assembled, bars, board, number, one_of, rows, several
 
-WHERE = "r.experiment IN (${experiment:sqlstring})"
+WHERE = one_of("r.experiment", "experiments")
 EXCLUDED = "(r.verdict = 'invalid' OR r.status <> 'complete')"
 
 VALID_SHARE = f"""
@@ -103,4 +103,4 @@ def dashboard() -> Any:
         ),
         rows("Excluded runs", "Why they do not count.", Query(EXCLUDED_RUNS), height=8, overrides=verdict_colours()),
     ]
-    return assembled(page, [Variable("experiment", "Experiment", SELECT_EXPERIMENTS, multi=True)], panels)
+    return assembled(page, several(SELECT_EXPERIMENTS), panels)

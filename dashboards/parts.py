@@ -8,6 +8,7 @@ column names as arguments, every variable as ${name:sqlstring}, so that no value
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from grafana_foundation_sdk.builders import barchart, common, histogram, stat, table, timeseries
@@ -17,22 +18,14 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as model
 from grafana_foundation_sdk.models import dashboard as models
 
+from dashboards.links import TITLES, ZERO_S, Link, Raw, uid
+
 SOURCE = {"type": "postgres", "uid": "warpbed"}
-ZERO_S = 946_684_800
-"""Dashboards over a run's own time start here: 2000-01-01 00:00:00 UTC shows as 00:00:00, and zooming works."""
 SCHEMA_VERSION = 37
 COUNTED = "r.status = 'complete' AND r.verdict <> 'invalid'"
 NO_DATA = "no data: run an experiment and load it with ./warpbed store load results"
-
-
-class Raw:
-    """JSON that the SDK has no type for."""
-
-    def __init__(self, content: dict[str, Any]) -> None:
-        self.content = content
-
-    def to_json(self) -> dict[str, Any]:
-        return self.content
+NOTHING = "–"
+"""In a cell of a table, and where a number stands alone: the value is missing there, whatever else there is."""
 
 
 class Query(variants.Dataquery):
@@ -51,13 +44,30 @@ class Query(variants.Dataquery):
         }  # fmt: skip
 
 
+WHOLE: list[tuple[str, Any]] = [("unit", "string")]
+"""Of a column of whole numbers that may be above 2^53, which a browser's numbers do not hold: texts that are shown as they are."""
+
+
+def one_of(column: str, variable: str) -> str:
+    """SQL: a column has one of a variable's values. Grafana puts in nothing for an empty list, and for All where one value is
+    expected: `IN ()` and `= ` are errors then, an array without elements is not."""
+    return f"{column} = ANY(ARRAY[${{{variable}:sqlstring}}]::text[])"
+
+
 def framed(
-    panel: Any, title: str, description: str, queries: tuple[Query, ...], width: int, height: int, unit: str
+    panel: Any,
+    title: str,
+    description: str,
+    queries: tuple[Query, ...],
+    width: int,
+    height: int,
+    unit: str,
+    missing: str = NO_DATA,
 ) -> Any:
-    """A panel with what every one has."""
+    """A panel with what every one has. missing: what stands in place of a value that is not there"""
     panel = (
         panel.title(title).description(description).datasource(models.DataSourceRef(type_val=SOURCE["type"], uid=SOURCE["uid"]))
-        .span(width).height(height).unit(unit).no_value(NO_DATA)
+        .span(width).height(height).unit(unit).no_value(missing)
     )  # fmt: skip
     for query in queries:
         panel = panel.with_target(query)
@@ -103,7 +113,7 @@ def lines(
 def rows(title: str, description: str, query: Query, *, width: int = 24, height: int = 8, unit: str = "none",
          overrides: dict[str, list[tuple[str, Any]]] | None = None) -> Any:  # fmt: skip
     """A table. overrides: column → (property, value)"""
-    panel = framed(table.Panel().show_header(True), title, description, (query,), width, height, unit)
+    panel = framed(table.Panel().show_header(True), title, description, (query,), width, height, unit, NOTHING)
     for name, properties in (overrides or {}).items():
         panel = panel.override_by_name(
             name, [models.DynamicConfigValue(id_val=key, value=value) for key, value in properties]
@@ -137,23 +147,56 @@ def number(
 ) -> Any:
     panel = stat.Panel().graph_mode(model.BigValueGraphMode.NONE).color_mode(model.BigValueColorMode.NONE)
     panel = panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields("/.*/" if text else ""))
-    return framed(panel, title, description, (query,), width, height, unit)
+    return framed(panel, title, description, (query,), width, height, unit, NOTHING)
 
 
 class Variable(Builder[Any]):
-    """A template variable filled by a query; `multi` takes several and All."""
+    """A template variable filled by a query; `multi` takes several and All, `hidden` is there for links only."""
 
-    def __init__(self, name: str, label: str, sql: str, *, multi: bool = False, description: str = "") -> None:
+    def __init__(
+        self, name: str, label: str, sql: str, *, multi: bool = False, description: str = "", hidden: bool = False
+    ) -> None:
         query = " ".join(sql.split())
         current = {"selected": True, "text": ["All"], "value": ["$__all"]} if multi else {}
         self.content = {
             "name": name, "label": label, "type": "query", "datasource": SOURCE, "query": query, "definition": query,
-            "refresh": 2, "sort": 0, "multi": multi, "includeAll": multi, "current": current, "hide": 0, "options": [], "regex": "",
+            "refresh": 2, "sort": 0, "multi": multi, "includeAll": multi, "current": current,
+            "hide": 2 if hidden else 0, "options": [], "regex": "",
             "skipUrlSync": False, "description": description,
         }  # fmt: skip
 
     def build(self) -> Any:
         return Raw(self.content)
+
+
+SELECT_COMPLETE = "SELECT DISTINCT experiment FROM runs WHERE status = 'complete' ORDER BY 1"
+
+
+def several(sql: str, *more: Variable, first: str = "true", description: str = "") -> list[Variable]:
+    """The experiments of a dashboard over several, and for its links: the latest of those chosen, and how long their runs are.
+
+    more: variables that narrow its runs; first: the condition on runs (r) whose experiment goes before others
+    """
+    latest = f"""
+        SELECT r.experiment FROM runs r WHERE {one_of("r.experiment", "experiments")} GROUP BY 1
+        ORDER BY bool_or({first}) DESC, bool_or(r.status = 'complete') DESC, max(coalesce(r.made_at, r.ingested_at)) DESC, 1 LIMIT 1
+    """
+    return [
+        Variable("experiments", "Experiments", sql, multi=True, description=description),
+        *more,
+        Variable("experiment", "Latest experiment", latest, hidden=True),
+        length(one_of("r.experiment", "experiments")),
+    ]
+
+
+def length(where: str) -> Variable:
+    """The end of the longest of some runs on a run's own time, in milliseconds, for links."""
+    return Variable(
+        "to_ms",
+        "End",
+        f"SELECT ceil(({ZERO_S} + coalesce(max(r.duration_s), 60)) * 1000)::bigint::text FROM runs r WHERE {where}",
+        hidden=True,
+    )
 
 
 class Marks(Builder[Any]):
@@ -169,38 +212,20 @@ class Marks(Builder[Any]):
         return Raw(self.content)
 
 
-class Link(Builder[Any]):
-    def __init__(self, uid: str, title: str) -> None:
-        self.content = {
-            "title": title, "type": "link", "icon": "dashboard", "url": f"/d/{uid}", "asDropdown": False, "includeVars": True,
-            "keepTime": False, "tags": [], "targetBlank": False, "tooltip": f"Open {title}",
-        }  # fmt: skip
-
-    def build(self) -> Any:
-        return Raw(self.content)
-
-
-TITLES = {
-    "experiments": "Experiments", "run": "Run", "compare": "Compare", "sweep": "Sweep", "campaign": "Campaign", "fidelity": "Fidelity",
-}  # fmt: skip
-
-
-def uid(name: str) -> str:
-    return f"warpbed-{name}"
-
-
 def board(name: str, description: str, *, elapsed_s: float | None = None) -> Dashboard:
     """A dashboard with links to the others. elapsed_s: its time is a run's own, and so much of it is shown at first."""
     page = Dashboard(TITLES[name]).uid(uid(name)).description(description).tags(["warpbed"]).timezone("utc").editable()
     page = page.tooltip(models.DashboardCursorSync.CROSSHAIR)
     if elapsed_s is not None:
-        page = page.time(
-            "2000-01-01T00:00:00.000Z", f"2000-01-01T00:{int(elapsed_s) // 60:02}:{int(elapsed_s) % 60:02}.000Z"
-        )
-    for other, title in TITLES.items():
+        page = page.time(_elapsed(0.0), _elapsed(elapsed_s))
+    for other in TITLES:
         if other != name:
-            page = page.link(Link(uid(other), title))
+            page = page.link(Link(name, other))
     return page
+
+
+def _elapsed(seconds: float) -> str:
+    return datetime.fromtimestamp(ZERO_S + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 def assembled(

@@ -6,10 +6,24 @@ from __future__ import annotations
 from typing import Any
 
 from dashboards.experiments import verdict_colours
-from dashboards.parts import ZERO_S, Marks, Query, Variable, assembled, board, bucketed, lines, rows
+from dashboards.links import ZERO_S
+from dashboards.parts import (
+    SELECT_COMPLETE,
+    WHOLE,
+    Marks,
+    Query,
+    Variable,
+    assembled,
+    board,
+    bucketed,
+    length,
+    lines,
+    one_of,
+    rows,
+)
 
-RUN = "r.experiment = ${experiment:sqlstring} AND r.run = ${run:sqlstring}"
-FLOW = RUN + " AND p.flow IN (${flow:sqlstring})"
+RUN = f"{one_of('r.experiment', 'experiment')} AND {one_of('r.run', 'run')}"
+FLOW = f"{RUN} AND {one_of('p.flow', 'flow')}"
 KINDS = {
     "loss": ("Losses", "red"),
     "timeout": ("Timeouts", "purple"),
@@ -20,13 +34,12 @@ KINDS = {
 }
 """Of events: title and colour."""
 
-SELECT_EXPERIMENTS = "SELECT DISTINCT experiment FROM runs WHERE status = 'complete' ORDER BY 1"
-SELECT_RUNS = """
-    SELECT run FROM runs WHERE experiment = ${experiment:sqlstring} AND status = 'complete' ORDER BY cca, label, run
+SELECT_RUNS = f"""
+    SELECT run FROM runs r WHERE {one_of("r.experiment", "experiment")} AND status = 'complete' ORDER BY cca, label, run
 """
 SELECT_FLOWS = f"SELECT f.flow FROM flows f JOIN runs r USING (run_id) WHERE {RUN} ORDER BY 1"
 ABOUT = f"""
-    SELECT verdict, cca, label AS parameters, host, kernel, seed, duration_s, started_at, made_at, title
+    SELECT verdict, cca, label AS parameters, host, kernel, seed::text AS seed, duration_s, started_at, made_at, title
     FROM runs r WHERE {RUN}
 """
 WHY = f"""
@@ -66,7 +79,7 @@ def events(kind: str) -> str:
     return f"""
         SELECT elapsed(e.t_s) AS time, concat_ws(': ', nullif(e.flow, ''), e.text) AS text, e.kind AS tags
         FROM events e JOIN runs r USING (run_id)
-        WHERE {RUN} AND e.kind = '{kind}' AND e.flow IN ('', ${{flow:sqlstring}})
+        WHERE {RUN} AND e.kind = '{kind}' AND (e.flow = '' OR {one_of("e.flow", "flow")})
         AND e.t_s BETWEEN $__unixEpochFrom() - {ZERO_S} AND $__unixEpochTo() - {ZERO_S} ORDER BY 1 LIMIT 500
     """
 
@@ -78,9 +91,10 @@ def dashboard() -> Any:
         elapsed_s=60,
     )
     variables = [
-        Variable("experiment", "Experiment", SELECT_EXPERIMENTS),
+        Variable("experiment", "Experiment", SELECT_COMPLETE),
         Variable("run", "Run", SELECT_RUNS),
         Variable("flow", "Flow", SELECT_FLOWS, multi=True),
+        length(RUN),
     ]
     marks = [
         Marks(title, colour, events(kind), enable=kind in ("loss", "timeout", "link"))
@@ -90,7 +104,7 @@ def dashboard() -> Any:
 
 
 def _summary() -> list[Any]:
-    about = {**verdict_colours(), "duration_s": [("unit", "s")]}
+    about = {**verdict_colours(), "duration_s": [("unit", "s")], "seed": WHOLE}
     return [
         rows("Run", "The run and its verdict.", Query(ABOUT), width=16, height=4, overrides=about),
         rows("Why", "Reasons of the verdict.", Query(WHY), width=8, height=4),

@@ -7,14 +7,18 @@ from typing import Any
 
 from grafana_foundation_sdk.models import dashboard as models
 
-from dashboards.bands import banded, chart, edges
-from dashboards.parts import COUNTED, Query, Variable, assembled, bars, board, rows
+from dashboards.bands import banded, chart, completed, edges
+from dashboards.experiments import verdict_colours
+from dashboards.parts import COUNTED, WHOLE, Query, Variable, assembled, bars, board, length, one_of, rows
 
+EXPERIMENT = one_of("r.experiment", "experiment")
+METRIC = one_of("m.name", "metric")
+PARAMETER = one_of("p.name", "parameter")
 CELLS = f"""
     SELECT r.cca, p.value AS parameter, p.number, avg(m.value) AS mean, count(*) AS runs, stddev_samp(m.value) AS deviation
-    FROM runs r JOIN run_params p ON p.run_id = r.run_id AND p.name = ${{parameter:sqlstring}}
-    JOIN run_metrics m ON m.run_id = r.run_id AND m.name = ${{metric:sqlstring}}
-    WHERE r.experiment = ${{experiment:sqlstring}} AND {COUNTED} GROUP BY r.cca, p.value, p.number
+    FROM runs r JOIN run_params p ON p.run_id = r.run_id AND {PARAMETER}
+    JOIN run_metrics m ON m.run_id = r.run_id AND {METRIC}
+    WHERE {EXPERIMENT} AND {COUNTED} GROUP BY r.cca, p.value, p.number
 """
 # Student's t by the cell's own number of runs (analysis.statistics)
 STUDENT = f"""SELECT c.*, coalesce(t.t975, 1.96) * c.deviation / sqrt(c.runs) AS half
@@ -24,7 +28,7 @@ NUMBER = """CASE WHEN bool_and(c.number IS NOT NULL) OVER () THEN c.number
     ELSE dense_rank() OVER (ORDER BY c.number, c.parameter) END"""
 MEANS = f"SELECT {NUMBER} AS parameter, c.cca AS name, c.mean, c.deviation, c.runs FROM ({CELLS}) c"
 
-OF_EXPERIMENT = "JOIN runs r USING (run_id) WHERE r.experiment = ${experiment:sqlstring}"
+OF_EXPERIMENT = f"JOIN runs r USING (run_id) WHERE {EXPERIMENT}"
 SELECT_EXPERIMENTS = """
     SELECT DISTINCT experiment FROM runs JOIN run_params USING (run_id) WHERE status = 'complete' ORDER BY 1
 """
@@ -32,9 +36,9 @@ SELECT_METRICS = f"""
     SELECT DISTINCT m.name FROM run_metrics m {OF_EXPERIMENT} AND m.name NOT LIKE 'flows.%' ORDER BY 1
 """
 SELECT_PARAMETERS = f"SELECT DISTINCT v.name FROM run_params v {OF_EXPERIMENT} ORDER BY 1"
-AGAINST_PARAMETER = f"""
-    SELECT parameter, metric AS series, value FROM ({edges(MEANS, "parameter")}) x LIMIT 2000
-"""
+AGAINST_PARAMETER = completed(
+    f"SELECT parameter, metric AS series, value FROM ({edges(MEANS, 'parameter')}) x LIMIT 1000", "parameter"
+)
 BY_VALUE = f"""
     SELECT c.cca || ' ' || c.parameter AS cell, c.mean FROM ({CELLS}) c ORDER BY c.cca, c.number, c.parameter LIMIT 200
 """
@@ -44,17 +48,17 @@ AS_NUMBERS = f"""
 """
 PAIRS = f"""
     SELECT p.value AS first, q.value AS second, avg(m.value) AS mean
-    FROM runs r JOIN run_params p ON p.run_id = r.run_id AND p.name = ${{parameter:sqlstring}}
-    JOIN run_params q ON q.run_id = r.run_id AND q.name = ${{second:sqlstring}}
-    JOIN run_metrics m ON m.run_id = r.run_id AND m.name = ${{metric:sqlstring}}
-    WHERE r.experiment = ${{experiment:sqlstring}} AND {COUNTED}
+    FROM runs r JOIN run_params p ON p.run_id = r.run_id AND {PARAMETER}
+    JOIN run_params q ON q.run_id = r.run_id AND {one_of("q.name", "second")}
+    JOIN run_metrics m ON m.run_id = r.run_id AND {METRIC}
+    WHERE {EXPERIMENT} AND {COUNTED}
     GROUP BY 1, 2, p.number, q.number ORDER BY p.number, 1, q.number, 2 LIMIT 2000
 """
-EVERY_RUN = """
-    SELECT r.run, r.cca, p.value AS parameter, r.seed, r.verdict, m.value
-    FROM runs r JOIN run_params p ON p.run_id = r.run_id AND p.name = ${parameter:sqlstring}
-    JOIN run_metrics m ON m.run_id = r.run_id AND m.name = ${metric:sqlstring}
-    WHERE r.experiment = ${experiment:sqlstring} ORDER BY r.cca, p.number, p.value, r.seed LIMIT 5000
+EVERY_RUN = f"""
+    SELECT r.run, r.cca, p.value AS parameter, r.seed::text AS seed, r.verdict, m.value
+    FROM runs r JOIN run_params p ON p.run_id = r.run_id AND {PARAMETER}
+    JOIN run_metrics m ON m.run_id = r.run_id AND {METRIC}
+    WHERE {EXPERIMENT} ORDER BY r.cca, p.number, p.value, r.seed LIMIT 5000
 """
 
 
@@ -87,6 +91,7 @@ def dashboard() -> Any:
         Variable("metric", "Metric", SELECT_METRICS),
         Variable("parameter", "Parameter", SELECT_PARAMETERS),
         Variable("second", "Second parameter", f"{SELECT_PARAMETERS} DESC"),
+        length(EXPERIMENT),
     ]
     against_parameter = chart(
         "Metric against parameter",
@@ -94,7 +99,8 @@ def dashboard() -> Any:
         "a value with one run has none). Parameters that are words stand at 1, 2, 3 in their order.",
         "none",
         Query(AGAINST_PARAMETER),
-        ("parameter", "Value of the parameter", "none"),
+        ("parameter", "Value of the parameter, in base units (bit/s, s, bytes, packets)", "none"),
+        y_label="Metric, in its own unit",
         joined=True,
         width=16,
         height=11,
@@ -118,6 +124,7 @@ def dashboard() -> Any:
             Query(EVERY_RUN),
             width=24,
             height=9,
+            overrides={**verdict_colours(), "seed": WHOLE},
         ),
     ]
     return assembled(page, variables, panels)

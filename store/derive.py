@@ -43,13 +43,14 @@ DELAY_VALUES = {
     "rtt_ms_max": "max(r.rtt_us) / 1e3",
 }
 FLOW_VALUES = {**WIRE_VALUES, **WINDOW_VALUES, **DELAY_VALUES}
-# Over a bucket's aggregates and those of the bucket before: the kernel's counters only grow.
+# Over a bucket's aggregates and those of the bucket before: the kernel's counters only grow. What they show at the first sample,
+# at the run's start, was counted before it (the calibration fills each buffer).
 QUEUE_VALUES = {
     "backlog_packets": "mean_packets",
     "backlog_packets_max": "most_packets",
     "backlog_bytes_max": "most_bytes",
-    "drops": "(dropped - coalesce(lag(dropped) OVER queue, 0))::DOUBLE",
-    "marks": "(marked - coalesce(lag(marked) OVER queue, 0))::DOUBLE",
+    "drops": "(dropped - coalesce(lag(dropped) OVER queue, dropped_first))::DOUBLE",
+    "marks": "(marked - coalesce(lag(marked) OVER queue, marked_first))::DOUBLE",
     "sent_mbps": "(sent - lag(sent) OVER queue) * 8e-6 / nullif(last_s - lag(last_s) OVER queue, 0)",
 }
 
@@ -99,7 +100,8 @@ buckets AS (
     SELECT r.run_id, w.width_ms, r.node, r.interface, {_BUCKET},
         avg(backlog_packets) AS mean_packets, max(backlog_packets)::DOUBLE AS most_packets,
         max(backlog_bytes)::DOUBLE AS most_bytes,
-        max(drops) AS dropped, max(marks) AS marked, max(sent_bytes) AS sent, max(r.t_s) AS last_s
+        max(drops) AS dropped, max(marks) AS marked, min(drops) AS dropped_first, min(marks) AS marked_first,
+        max(sent_bytes) AS sent, max(r.t_s) AS last_s
     FROM queues r JOIN widths w USING (run_id) {_GROUP}
 )
 SELECT run_id, width_ms, start_ns + bucket * width_ms * 1000000 AS time_ns, bucket * width_ms / 1e3 AS t_s, node, interface,

@@ -18,7 +18,8 @@ from store.folder import RunFolder, reasons
 
 RUN_TYPES = {
     "seed": pa.int64(), "started_at": pa.timestamp("us", "UTC"), "ended_at": pa.timestamp("us", "UTC"),
-    "made_at": pa.timestamp("us", "UTC"), "duration_s": pa.float64(), "wall_s": pa.float64(), "finest_ms": pa.int32(),
+    "clock_at": pa.timestamp("us", "UTC"), "made_at": pa.timestamp("us", "UTC"),
+    "duration_s": pa.float64(), "wall_s": pa.float64(), "finest_ms": pa.int32(),
 }  # fmt: skip
 MACROS = """
 CREATE MACRO width_ms(finest, wanted) AS greatest(finest, CASE WHEN wanted >= 600000 THEN 600000 WHEN wanted >= 60000 THEN 60000

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis import integrity
+from analysis import campaign_clock, integrity
 from analysis.errors import ResultsError
 from analysis.metrics.registry import REGISTRY
 from analysis.results import FAILED, Run, parse_run, quantity, show
@@ -26,6 +26,8 @@ from store import derive
 from store.errors import StoreUsageError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+OF_A_FLOW = "flow_goodput_mbps"
+"""Mean goodput of the run's flows, each over its own life; added to the run's metrics when it is stored."""
 
 
 # Columns without which a record says nothing; others may be missing, as in files of a collector that did not know them yet.
@@ -60,6 +62,7 @@ class RunRow:
     environment: str
     started_at: datetime
     ended_at: datetime
+    clock_at: datetime | None
     made_at: datetime | None
     duration_s: float
     wall_s: float | None
@@ -104,6 +107,10 @@ class RunFolder:
             for part, number in parts:
                 if isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number):
                     yield _clean(part), unit or _unit(part), float(number)
+        goodputs = [row.get("goodput_mbps") for row in self.run.metrics.get("flows") or () if isinstance(row, Mapping)]
+        known = [float(value) for value in goodputs if isinstance(value, int | float) and math.isfinite(value)]
+        if known:  # goodput_mbps is over the run's time, in which a transfer may long be over
+            yield OF_A_FLOW, "Mbit/s", math.fsum(known) / len(known)
 
 
 def find(path: Path) -> list[Path]:
@@ -140,7 +147,9 @@ def read(path: Path) -> RunFolder:
         _check(kind, file)
         digest.update(kind.encode() + hashlib.sha256(file.read_bytes()).digest())
     start_ns, duration_s = _span(json.loads(text), files)
-    row = _row(run, path, start_ns, duration_s, digest.hexdigest())
+    if (clock_s := campaign_clock.read(path.absolute().parent).get(run.run)) is not None:
+        digest.update(f"clock {clock_s}".encode())
+    row = _row(run, path, start_ns, duration_s, clock_s, digest.hexdigest())
     return RunFolder(path, row, run, files, tuple(_planned(path, start_ns)))
 
 
@@ -195,7 +204,7 @@ def _environment(run: Run) -> dict[str, Any]:
     return {**run.environment, **{name: value for name, value in told.items() if value}}
 
 
-def _row(run: Run, path: Path, start_ns: int, duration_s: float, digest: str) -> RunRow:
+def _row(run: Run, path: Path, start_ns: int, duration_s: float, clock_s: float | None, digest: str) -> RunRow:
     kernel = run.environment.get("kernel") or {}
     build = run.environment.get("build") or {}
     started = EPOCH + timedelta(microseconds=start_ns // 1000)
@@ -211,11 +220,16 @@ def _row(run: Run, path: Path, start_ns: int, duration_s: float, digest: str) ->
         question=str(run.spec.get("question") or ""), params=_json(run.params), metrics=_json(run.metrics),
         spec=_json(run.spec), environment=_json(_environment(run)), started_at=started,
         ended_at=started + timedelta(seconds=duration_s),
+        clock_at=None if clock_s is None else _midnight(started) + timedelta(seconds=clock_s),
         made_at=datetime.fromtimestamp(ended, UTC) if isinstance(ended, int | float) else None, duration_s=duration_s,
         wall_s=run.timing.get("wall_s"), finest_ms=derive.widths(duration_s)[0], digest=digest,
     )  # fmt: skip
     texts = {field.name: _clean(value) for field in fields(row) if isinstance(value := getattr(row, field.name), str)}
     return replace(row, **texts)
+
+
+def _midnight(moment: datetime) -> datetime:
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _name(path: Path, run: Run) -> str:

@@ -12,6 +12,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 
+from analysis import campaign_clock
 from base import quantities
 from base.errors import UsageError
 from network.frames import FULL_FRAME_BYTES
@@ -104,6 +105,7 @@ def conduct(
 ) -> Summary:
     """Make runs until the campaign's clock has reached its end; what is there already is not made again."""
     total, clock_s, number = Summary(), 0.0, 1
+    starts_s: dict[str, float] = {}
     while (start_s := run_start_s(campaign, number, clock_s)) is not None and not cancelled():
         transfers = run_of(campaign, number, HOST, build)
         # the long ones first, so that no CPU is left alone with one at the end
@@ -115,7 +117,11 @@ def conduct(
         total.cancelled = summary.cancelled
         if summary.cancelled:
             break
-        clock_s = start_s + sum(length_s(results, transfer, campaign) for transfer in transfers)
+        clock_s = start_s
+        for transfer in transfers:
+            starts_s[transfer.id] = clock_s
+            clock_s += length_s(results, transfer, campaign)
+        campaign_clock.write(results.folder, starts_s)
         told(
             f"run {number}: {len(summary.done) + summary.present} of {len(transfers)} transfers; day {clock_s / 86400:.2f} of the campaign"
         )

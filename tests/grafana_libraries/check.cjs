@@ -4,7 +4,7 @@
 //   node check.cjs FOLDER oldest|current < input.json > output.json
 //
 // FOLDER holds node_modules. input: a list of {title, type, transformations, fieldConfig, frames: [{refId, fields: [{name, type, values}]}]};
-// output: as many of {errors: [text], frames: [{fields: [{name, type, values, config, text}]}], unmatched: [matcher]}.
+// output: as many of {errors: [text], frames: [{fields: [{name, type, values, drawn, texts, config, text}]}], unmatched: [matcher]}.
 "use strict";
 
 const path = require("node:path");
@@ -84,11 +84,13 @@ async function check(panel) {
   const shown = frames.map((frame) => ({
     fields: frame.fields.map((field) => {
       const values = Array.from({ length: frame.length }, (_, row) => (field.values.get ? field.values.get(row) : field.values[row]));
+      const texts = values.map((value) => field.display(value).text);
       const first = values.find((value) => value !== null && value !== undefined);
       const display = field.display(first);
+      const drawn = values.map((value) => value >= (field.config.min ?? -Infinity)); // as an XY chart decides: null is 0 here
       return {
-        name: grafana.getFieldDisplayName(field, frame, frames), type: field.type, values,
-        config: { unit: field.config.unit, color: field.config.color, custom: field.config.custom, noValue: field.config.noValue },
+        name: grafana.getFieldDisplayName(field, frame, frames), type: field.type, values, drawn, texts,
+        config: { unit: field.config.unit, color: field.config.color, custom: field.config.custom, noValue: field.config.noValue, min: field.config.min },
         text: (display.prefix ?? "") + display.text + (display.suffix ?? ""), colour: display.color,
       };
     }),

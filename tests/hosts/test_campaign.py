@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.endpoint import hops
+from analysis import campaign_clock
 from base.errors import SpecError, UsageError, WarpbedError
 from hosts.virtual.launch import GuestKernel
 from testbed.campaign import ends, table
@@ -178,6 +180,13 @@ def test_a_virtual_campaign_delivers_exact_sizes_and_resumes(kernel: GuestKernel
     (row,) = [c for c in table.cells(campaign, table.measured(folder)) if (c.size, c.cca) == ("1MB", "reno")]
     assert row.mean_s is not None and 0.4 < row.mean_s < 1.2, "1 MB at 20 Mbit/s takes 0.42 s at least"
     assert "a – b (seconds, mean of n; gain over reno)" in words
+    starts = campaign_clock.read(folder)
+    order = [transfer.run for transfer in run_of(campaign, 1, "virtual")]
+    assert order == [1, 1, 1, 1] and sorted(starts) == sorted(made), "each transfer has its own place in the campaign"
+    gaps = [after - before for before, after in itertools.pairwise(sorted(starts.values()))]
+    assert min(starts.values()) == 0 and all(60 < gap < 63 for gap in gaps), (
+        "a pause of a minute, and up to 1 MB at 20 Mbit/s"
+    )
     missing = next(iter(made.values()))["path"]
     before = lab.digests(missing)
     for path in sorted(missing.rglob("*"), reverse=True):

@@ -12,28 +12,23 @@ from typing import Any
 import pytest
 
 from benchmarks import grafana, store_lab
-from store import debian_server
 from store.connect import connected
 from tests import grafana_libraries
-from tests.store.test_dashboards import chosen, filled, time_of
+from tests.store import board_data
+from tests.store.test_dashboards import chosen, time_of
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]  # filling the database, on a busy machine
 Panels = dict[tuple[str, str], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def database(timescale: debian_server.Server, tmp_path_factory: pytest.TempPathFactory) -> store_lab.Database:
-    return filled(timescale, "libraries", tmp_path_factory.mktemp("results"))
-
-
-@pytest.fixture(scope="module")
-def asked(database: store_lab.Database) -> Panels:
+def asked(full: store_lab.Database) -> Panels:
     """Every panel with its answers, by (dashboard, number and title)."""
     found = {}
     for path in grafana.BOARDS:
         content = grafana.board(path)
-        values = chosen(database, content)
-        with connected("reader", database.url) as connection:
+        values = chosen(full, content)
+        with connected("reader", full.url) as connection:
             for panel in content["panels"]:
                 frames = []
                 for target in panel["targets"]:
@@ -92,7 +87,8 @@ def test_overrides_find_their_columns(asked: Panels, drawn: Panels) -> None:
     ("dashboard", "title", "axis", "series"),
     [
         ("compare", "Throughput against delay", "Mean RTT", {"reno", "cubic", "medley"}),
-        ("sweep", "Metric against parameter", "Value of the parameter", {"1: cubic", "2: medley", "3: reno", "1 low 95 %", "1 high 95 %"}),
+        ("sweep", "Metric against parameter", "Value of the parameter, in base units (bit/s, s, bytes, packets)",
+         {"1: cubic", "2: medley", "3: reno", "1 low 95 %", "1 high 95 %"}),
     ],
 )  # fmt: skip
 def test_charts_over_a_number_have_a_numeric_axis_and_a_series_per_algorithm(
@@ -104,7 +100,56 @@ def test_charts_over_a_number_have_a_numeric_axis_and_a_series_per_algorithm(
     assert x["values"] and all(isinstance(value, int | float) for value in x["values"])
     assert {field["name"] for field in rest} == series
     assert {field["type"] for field in rest} == {"number"}
-    assert all(value is None or isinstance(value, int | float) for field in rest for value in field["values"])
+    assert all(isinstance(value, int | float) for field in rest for value in field["values"]), "null is drawn as 0"
+
+
+def test_charts_over_a_number_draw_the_points_that_are_there_and_no_other(
+    drawn: Panels, full: store_lab.Database
+) -> None:
+    """Of several algorithms at different delays most pairs have no value."""
+    expected = full.rows(
+        "SELECT r.cca, count(*) FROM runs r JOIN flows f USING (run_id) WHERE r.experiment = 'quickstart' AND f.flow = 'f1' GROUP BY 1"
+    )
+    panel = one(drawn, "compare", "Throughput against delay")
+    (frame,) = panel["frames"]
+    _, *series = frame["fields"]
+    assert {field["name"]: sum(field["drawn"]) for field in series} == dict(expected)
+    assert all(field["config"]["min"] == 0 for field in series)
+    for dashboard, title in (("compare", "Throughput against delay"), ("sweep", "Metric against parameter")):
+        x, *fields = one(drawn, dashboard, title)["frames"][0]["fields"]
+        assert "min" not in x["config"], "the horizontal axis fits the values"
+        for field in fields:
+            assert field["config"]["custom"]["axisLabel"], "or the axis has the name of the first series"
+            assert all(value > 0 for value, is_drawn in zip(field["values"], field["drawn"], strict=True) if is_drawn)
+        assert not all(all(field["drawn"]) for field in fields), "the data has pairs without a value"
+
+
+def test_a_seed_that_no_number_of_a_browser_holds_is_shown_as_it_is(drawn: Panels, full: store_lab.Database) -> None:
+    ((seed,),) = full.rows("SELECT max(seed) FROM runs WHERE experiment = 'quickstart'")
+    assert seed == board_data.LARGE_SEED != float(seed)
+    columns = [
+        (board, field)
+        for (board, _), panel in drawn.items()
+        for frame in panel["frames"]
+        for field in frame["fields"]
+        if field["name"] == "seed"
+    ]
+    assert {board for board, _ in columns} == {"experiments", "run", "sweep"}
+    for board, field in columns:
+        assert field["type"] == "string" and (str(seed) in field["texts"] or board == "run"), board
+
+
+def test_a_cell_without_a_value_does_not_say_that_there_is_no_data(asked: Panels, drawn: Panels) -> None:
+    empty = [
+        text
+        for place, panel in drawn.items()
+        if asked[place]["type"] == "table"
+        for frame in panel["frames"]
+        for field in frame["fields"]
+        for value, text in zip(field["values"], field["texts"], strict=True)
+        if value is None
+    ]
+    assert empty and not any("no data" in text for text in empty)
 
 
 def test_bands_fill_down_to_a_series_that_is_there(drawn: Panels) -> None:

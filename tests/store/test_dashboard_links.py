@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Following links from dashboard to dashboard, and what stands behind them: real days, real drops, a transfer's own time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from base.paths import ROOT
+from benchmarks import grafana, store_lab
+from dashboards.links import ZERO_S
+from store.connect import connected
+from tests import grafana_links
+from tests.store import board_data
+from tests.store.test_dashboards import ELAPSED, chosen, drawn, time_of
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]  # filling the database, on a busy machine
+
+
+@pytest.fixture(params=grafana.BOARDS, ids=lambda path: path.stem)
+def board(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return grafana.board(request.param)
+
+
+def test_what_all_puts_into_a_single_value_is_no_error(board: dict[str, Any], full: store_lab.Database) -> None:
+    """Nothing, the word itself, or every value: Grafana's versions differ, and a URL may be written by hand."""
+    single = [variable for variable in board["templating"]["list"] if not variable["multi"]]
+    with connected("reader", full.url) as connection:
+        usual = chosen(full, board)
+        for variable in single:
+            everything = grafana_links.options(connection, variable, usual)
+            for values in ([], [grafana_links.ALL], everything):
+                assert list(drawn(connection, board, {**usual, variable["name"]: values}, time_of(board)))
+
+
+def test_an_unticked_list_is_no_error(board: dict[str, Any], full: store_lab.Database) -> None:
+    with connected("reader", full.url) as connection:
+        usual = chosen(full, board)
+        for variable in board["templating"]["list"]:
+            if variable["multi"]:
+                assert list(drawn(connection, board, {**usual, variable["name"]: []}, time_of(board)))
+
+
+def test_every_link_from_every_state_opens_a_dashboard_that_shows_what_was_chosen(
+    board: dict[str, Any], full: store_lab.Database
+) -> None:
+    boards = {content["uid"]: content for content in map(grafana.board, grafana.BOARDS)}
+    seen: set[str] = set()
+    with connected("reader", full.url) as connection:
+        for values, says_all in grafana_links.states(connection, board):
+            links = [grafana_links.address(link["url"], values, says_all) for link in board["links"]]
+            for panel in board["panels"]:
+                for url in grafana_links.cell_links(panel):
+                    cursor = connection.execute(grafana.expand(panel["targets"][0]["rawSql"], values, time_of(board)))
+                    names = [column.name for column in cursor.description or ()]
+                    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+                    links += [grafana_links.of_row(url, row) for row in rows if row["verdict"] != "failed"]
+            for target, parameters in links:
+                arrived = grafana_links.opened(connection, boards[target], parameters)
+                for name in ("experiment", "experiments"):
+                    if name in parameters and name in values:
+                        assert arrived[name] == values[name]
+                if (key := f"{target} {parameters}") in seen:
+                    continue
+                seen.add(key)
+                results = list(drawn(connection, boards[target], arrived, opened_at(boards[target], parameters)))
+                if arrived.get("experiments", arrived["experiment"]) not in ([], [""]):
+                    assert any(rows for _, _, rows in results), f"{target} shows nothing for {parameters}"
+    assert len(seen) >= len(boards) - 1
+
+
+def opened_at(content: dict[str, Any], parameters: dict[str, list[str]]) -> grafana.Range:
+    if "from" not in parameters:
+        return time_of(content)
+    start_s, end_s = (float(parameters[name][0]) / 1000 for name in ("from", "to"))
+    assert start_s == ZERO_S < end_s, "a run's own time, and as long as it is"
+    return grafana.Range(start_s, end_s)
+
+
+def test_a_link_with_all_opens_the_latest_experiment_where_one_is_shown(full: store_lab.Database) -> None:
+    """A first-time user's first click: from the list of all experiments to a run."""
+    home, run = (grafana.board(ROOT / f"dashboards/json/{name}.json") for name in ("experiments", "run"))
+    (link,) = [link["url"] for link in home["links"] if link["title"] == "Run"]
+    with connected("reader", full.url) as connection:
+        values = grafana_links.opened(connection, home, {})
+        target, parameters = grafana_links.address(link, values, {"experiments", "verdict"})
+        assert target == "warpbed-run" and set(parameters) == {"var-experiment", "from", "to"}
+        latest = full.rows("SELECT experiment FROM runs ORDER BY run_id DESC LIMIT 1")[0][0]
+        assert parameters["var-experiment"] == [latest]
+        assert grafana_links.opened(connection, run, parameters)["experiment"] == [latest]
+
+
+def test_drops_of_the_calibration_are_not_drawn(full: store_lab.Database) -> None:
+    """Each panel's sum is what the kernel's counter grew by during the run; so is what `store ask` says."""
+    content = grafana.board(ROOT / "dashboards/json/run.json")
+    values = chosen(full, content)
+    counted = "SELECT max(drops) - min(drops), min(drops) FROM queues JOIN runs USING (run_id) WHERE run = '{}' AND interface = 'r1-eth1'"
+    ((grown, before),) = full.rows(counted.format(values["run"][0]))
+    assert before >= board_data.DROPPED_BEFORE and grown > 0
+    with connected("reader", full.url) as connection:
+        found = {(title, ref): rows for title, ref, rows in drawn(connection, content, values, ELAPSED)}
+    bottleneck = [row[2] for row in found["Drops and marks", "A"] if row[1].startswith("r1-eth1")]
+    assert sum(bottleneck) == grown
+    for width_ms in (10, 100, 1000):
+        question = (
+            "SELECT sum(drops), sum(marks) FROM queue_points JOIN runs USING (run_id) "
+            f"WHERE run = '{values['run'][0]}' AND interface = 'r1-eth1' AND width_ms = {width_ms}"
+        )
+        assert full.rows(question) == [(grown, 0)]
+
+
+def test_a_virtual_campaign_has_its_own_days_and_its_receivers(full: store_lab.Database) -> None:
+    content = grafana.board(ROOT / "dashboards/json/campaign.json")
+    with connected("reader", full.url) as connection:
+        values = chosen(full, content)
+        assert values["receiver"] == list(board_data.RECEIVERS)
+        days = grafana.Range(ZERO_S, ZERO_S + 7 * 86_400)
+        found = {title: rows for title, _, rows in drawn(connection, content, values, days)}
+    assert found["Transfers"] == [(len(board_data.TRANSFERS),)]
+    # eight transfers, six hours after each other: two days, four hours of the day
+    assert {row[0] for row in found["Goodput by time of day"]} == {"00 h", "06 h", "12 h", "18 h"}
+    times = sorted({row[0].timestamp() for row in found["Goodput by algorithm"]})
+    assert [round((time - ZERO_S) / board_data.PAUSE_S) for time in times] == list(range(len(board_data.TRANSFERS)))
+    assert {row[0] for row in found["Paths"]} == set(board_data.RECEIVERS)
+    assert {len(row) for row in found["Goodput by time of day"]} == {2}, "a count is no rate"
+
+
+def test_a_transfers_goodput_is_that_of_its_own_time(full: store_lab.Database) -> None:
+    rows = full.rows(
+        "SELECT m.value, f.goodput_mbps FROM run_metrics m JOIN flows f USING (run_id) JOIN runs r USING (run_id) "
+        f"WHERE m.name = 'flow_goodput_mbps' AND r.experiment = '{board_data.CAMPAIGN}'"
+    )
+    assert len(rows) == len(board_data.TRANSFERS)
+    for value, of_flow in rows:
+        assert value == pytest.approx(of_flow)
