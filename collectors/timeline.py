@@ -71,7 +71,7 @@ def write(folder: Path, bottleneck: QueuePlace | None) -> None:
     acks = pq.read_table(folder / "acks.parquet")
     parts = [_of_flow(acks.slice(first, count), flows[name], tables) for name, first, count in _runs(acks["flow"])]
     table = pa.concat_tables(parts) if parts else schema().empty_table()
-    pq.write_table(table.replace_schema_metadata(schema().metadata), folder / "timeline.parquet", compression="zstd")
+    records.write_table(table.replace_schema_metadata(schema().metadata), folder / "timeline.parquet")
 
 
 def _sorted(file: Path, kind: str, bottleneck: QueuePlace | None) -> dict[str, pa.Table]:

@@ -48,6 +48,7 @@ class Wire:
     initial_seq: sequence number of each flow's SYN
     clocks: of the nodes, as far as the captures tell
     sources: by flow, which capture each quantity comes from
+    packets: in each capture that was read, by its interface
     """
 
     flows: dict[str, Any]
@@ -57,6 +58,7 @@ class Wire:
     initial_seq: dict[str, int]
     clocks: Clocks
     sources: dict[str, dict[str, str]]
+    packets: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Tables:
     places: dict[str, tuple[int, int]]
     acks: pa.Table
     whole: bool
+    packets: int
 
     def rows_of(self, flow: str | None) -> pa.Table:
         """A flow's intervals in the order of time."""
@@ -131,6 +134,7 @@ def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage], clock_of: M
         initial_seq={row["flow"]: row["initial_seq"] for row in rows},
         clocks=clocks,
         sources=sources,
+        packets={interface: table.packets for interface, table in tables.items()},
     )
 
 
@@ -213,6 +217,7 @@ def _analyze(
         places=dict(zip(names.tolist(), zip(first.tolist(), counts.tolist(), strict=True), strict=True)),
         acks=pq.read_table(out / "acks.parquet"),
         whole=not summary.errors,
+        packets=summary.packets,
     )
 
 

@@ -137,11 +137,21 @@ class Flow(StartValues):
         return self
 
 
+def _check_keep(text: str) -> None:
+    if text not in ("always", "failed", "never"):
+        quantities.budget_bytes(text)
+
+
 class Captures(Model):
-    """Where packets are captured: `ends` (every flow's source and destination), or a list of `node>peer`."""
+    """Where packets are captured: `ends` (every flow's source and destination), or a list of `node>peer`.
+
+    keep: whether the files stay once they have been read: of every run, of those that are not valid, of none, or while
+    a run's are no larger than a budget together. No part of what decides a run.
+    """
 
     at: Literal["ends", "none"] | list[Annotated[str, Field(pattern=r"^\w{1,9}>\w{1,9}$")]] = "ends"
     snap: Size | Literal["all"] = "96B"
+    keep: Annotated[str, checked(_check_keep)] | None = None
 
 
 class Samplers(Model):

@@ -22,6 +22,7 @@ from base.files import exchange_folders, replace_text
 from collectors.collect import collect
 from collectors.errors import CollectError
 from plan.model import Plan, from_json
+from testbed import captures
 from testbed.picture import bottleneck
 from testbed.results import read_run
 
@@ -32,6 +33,7 @@ def finish(folder: Path) -> None:
     The new records replace the old ones only when all of them are there. Raises CollectError, AnalysisError, UsageError.
     """
     document = read_run(folder / "run.json")
+    captures.require(document, folder)
     if wrong := integrity.problems(folder, document, ["raw"]):
         remedy = f"put it back, or remove {integrity.KEY} from run.json if the change is meant"
         raise UsageError(integrity.said(folder, wrong, remedy))
@@ -63,6 +65,9 @@ def finish(folder: Path) -> None:
     document["verdict"] = judge(
         Evidence(plan, facts, folder / "records", console, tuple(map(str, collected.damage)), tuple(collected.clocks))
     )
+    # what has been kept once stays
+    keep = None if captures.KEY in document else document["spec"].get("captures", {}).get("keep")
+    document[captures.KEY] = captures.settle(folder, keep, document["verdict"]["value"], collected.packets)
     document[integrity.KEY] = integrity.digests(folder)
     replace_text(folder / "run.json", json.dumps(document, indent=1) + "\n")
 

@@ -108,6 +108,8 @@ def spec_digest(spec: Mapping[str, Any]) -> str:
     What is not set does not count, so that a key which later versions add changes no digest of files without it.
     """
     decisive = {key: value for key, value in spec.items() if key not in NOT_IN_HASH}
+    if isinstance(decisive.get("captures"), dict):  # whether files stay is decided after the run
+        decisive["captures"] = {key: value for key, value in decisive["captures"].items() if key != "keep"}
     return digest(_given(decisive))[:20]
 
 

@@ -73,6 +73,7 @@ def _captures(options: argparse.Namespace, paths: list[Path], captures: list[Pat
 
 def _folders(paths: list[Path], *, told: bool) -> list[dict[str, Any]]:
     """Collect each run again; told: print its folder as soon as it is done."""
+    from testbed.captures import DroppedError
     from testbed.finish import finish
 
     folders: list[Path] = []
@@ -86,6 +87,11 @@ def _folders(paths: list[Path], *, told: bool) -> list[dict[str, Any]]:
     for folder in folders:
         try:
             finish(folder)
+        except DroppedError as error:  # of an experiment, the others can still be collected
+            if len(folders) == 1:
+                raise
+            print(error, file=sys.stderr)
+            continue
         except (CollectError, AnalysisError) as error:
             raise WarpbedError(f"{folder}: {error}") from error
         run = load_run(folder)

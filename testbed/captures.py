@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a run's captures and samples once they have been read: run.json tells of each, and keeps its digest."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from analysis import integrity
+from base import quantities
+from base.errors import UsageError
+
+KEY = "captures"
+FILE_HEADER, RECORD_HEADER = 24, 16
+BULKY = ("*.pcap", "tcp_probe.bin", "sockets.bin", "queues.bin")
+"""What grows with packets and time. Samples go with the captures: without these no records could be made from them again."""
+
+
+class DroppedError(UsageError):
+    """A run whose captures were not kept cannot be collected again."""
+
+
+def settle(folder: Path, keep: str | None, verdict: str, packets: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Drop what the file does not keep; returns run.json's `captures`: file, bytes, packets of captures, sha256, kept.
+
+    keep: always (None), failed (the run is not valid), never, or `budget SIZE`, which all of the run's fit into
+    packets: of the captures that were analysed, by interface; the others are counted
+    """
+    files = sorted(file for pattern in BULKY for file in (folder / "raw").glob(pattern))
+    told: list[dict[str, Any]] = []
+    for file in files:
+        entry: dict[str, Any] = {"file": f"raw/{file.name}", "bytes": file.stat().st_size}
+        if file.suffix == ".pcap":
+            entry["packets"] = packets[file.stem] if file.stem in packets else count(file)
+        told.append(entry)
+    kept = is_kept(keep, verdict, sum(entry["bytes"] for entry in told))
+    known = {} if kept else integrity.digests(folder, ["raw"])
+    for entry, file in zip(told, files, strict=True):
+        entry["kept"] = kept
+        if not kept:
+            entry["sha256"] = known[entry["file"]]
+            file.unlink()
+    return told
+
+
+def is_kept(keep: str | None, verdict: str, size_bytes: int) -> bool:
+    """Whether captures of so many bytes stay."""
+    if keep in (None, "always", "never"):
+        return keep != "never"
+    return verdict != "valid" if keep == "failed" else size_bytes <= quantities.budget_bytes(str(keep))
+
+
+def require(document: Mapping[str, Any], folder: Path) -> None:
+    """Raise DroppedError where a run's captures are needed and were not kept."""
+    dropped = [entry["file"] for entry in document.get(KEY) or () if not entry.get("kept", True)]
+    if dropped:
+        raise DroppedError(
+            f"{folder}: its captures were read and not kept (captures.keep: {document['spec']['captures'].get('keep')}); "
+            "its records are as they were made, and only a run with captures.keep: always could be collected again"
+        )
+
+
+def count(file: Path) -> int:
+    """Packets of a capture, by the lengths in their headers."""
+    total, at, size = 0, FILE_HEADER, file.stat().st_size
+    with open(file, "rb") as data:
+        order = "<" if data.read(4)[:1] in (b"\x4d", b"\xd4") else ">"
+        while at + RECORD_HEADER <= size:
+            data.seek(at + 8)
+            at += RECORD_HEADER + struct.unpack(f"{order}I", data.read(4))[0]
+            total += at <= size
+    return total
