@@ -28,6 +28,7 @@ import psycopg
 
 from base.cache import aside, used
 from base.errors import WarpbedError
+from base.files import replace_text
 from base.linux import die_with_parent
 from base.paths import cache_dir
 from kernels import fetch
@@ -138,7 +139,7 @@ def start(folder: Path, size: str = "", **settings: str) -> Server:
     user, group = _postgres(root)
     password = folder / "password"
     if not password.exists():
-        password.write_text(secrets.token_urlsafe(24) + "\n")
+        replace_text(password, secrets.token_urlsafe(24) + "\n", 0o600)  # at no moment as the umask says
     for path, mode in ((folder, 0o711), (password, 0o600)):
         path.chmod(mode)
         shutil.chown(path, user, group)

@@ -41,7 +41,8 @@ def play(
             )
     with _folder() as folder:
         status = folder / "status"
-        temporary = {"TMPDIR": folder, "ANSIBLE_LOCAL_TEMP": folder, "ANSIBLE_REMOTE_TEMP": folder}
+        # this machine's entry in an inventory takes TMPDIR; other machines have no such folder, and would keep it
+        temporary = {"TMPDIR": folder, "ANSIBLE_LOCAL_TEMP": folder, "ANSIBLE_REMOTE_TEMP": "/tmp"}
         environment = dict(os.environ, WARPBED_STATUS=str(status), PYTHONUNBUFFERED="1")
         environment.update({name: str(path) for name, path in temporary.items()})
         if sys.stdout.isatty():

@@ -21,10 +21,14 @@ from base.errors import UsageError, WarpbedError
 from base.files import exchange_folders, replace_text
 from collectors.collect import collect
 from collectors.errors import CollectError
+from collectors.wire import INTERVAL_S
 from plan.model import Plan, from_json
 from testbed import captures
 from testbed.picture import bottleneck
 from testbed.results import read_run
+
+MOST_INTERVALS = 3e7
+"""30 days of one flow, or a minute of 50 000: a plan that asks for more was not made here."""
 
 
 def finish(folder: Path) -> None:
@@ -49,6 +53,12 @@ def finish(folder: Path) -> None:
         raise UsageError(
             f"{folder / 'raw/guest.json'}: {error}; without it the run cannot be collected again"
         ) from error
+    intervals = plan.duration_s / INTERVAL_S * sum(flow.parallel for flow in plan.flows)
+    if not 0 <= intervals <= MOST_INTERVALS:  # nor is it no number
+        raise UsageError(
+            f"{folder / 'raw/plan.json'}: {plan.duration_s:g} s of its flows are {intervals:.3g} intervals, "
+            f"at most {MOST_INTERVALS:.0e} fit in memory; no run of this Warpbed is so long: the file was changed"
+        )
     fresh = folder / f".records.{secrets.token_hex(8)}"
     try:
         collected = collect(folder / "raw", fresh, plan, facts)

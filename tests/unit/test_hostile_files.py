@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import dataclasses
 import io
 import json
 import math
@@ -21,6 +22,7 @@ from analysis.terminal import Style
 from base.errors import SpecError, UsageError
 from testbed import ansible
 from testbed.experiments import MAX_RUNS, prepare
+from testbed.finish import finish
 from testbed.runs import count_runs, expand
 from tests import lab
 
@@ -166,6 +168,26 @@ def test_a_run_json_out_of_all_bounds_is_unreadable(tmp_path: Path, text: str) -
     (tmp_path / "r").mkdir()
     (tmp_path / "r/run.json").write_text(text)
     assert load_run(tmp_path / "r").status == "unreadable"
+
+
+@pytest.mark.parametrize("duration_s", [1e12, math.inf, math.nan, -1.0])
+def test_a_plan_of_unbounded_time_is_refused_before_memory_is_taken(tmp_path: Path, duration_s: float) -> None:
+    plan = dataclasses.replace(prepare(lab.write(tmp_path, lab.SMALL)).plans[0], duration_s=duration_s)
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/plan.json").write_text(plan.to_json())
+    (tmp_path / "raw/guest.json").write_text("{}")
+    (tmp_path / "run.json").write_text(json.dumps({"format": 1, "spec": {}}))
+    with pytest.raises(UsageError, match=r"raw/plan\.json: .* intervals, at most 3e\+07 fit in memory"):
+        finish(tmp_path)
+
+
+def test_a_play_leaves_no_folder_of_ours_on_other_machines() -> None:
+    """TMPDIR names a folder of this machine; whoever has none of that name would get one at each call, and keep it."""
+    inventories = sorted((lab.ROOT / "inventory").glob("*/hosts.yml"))
+    assert len(inventories) == 5
+    for inventory in inventories:
+        text = inventory.read_text()
+        assert text.count("ansible_remote_tmp:") == text.count("ansible_connection: local") > 0, inventory
 
 
 def test_no_cell_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
