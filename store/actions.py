@@ -18,10 +18,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from analysis import terminal
 from base.text import clean
-from store import files, folder, ingest, questions
+from store import files, folder, ingest, questions, reclaim
 from store import migrate as migration
 from store.connect import connected, database_url
 from store.errors import StoreError, StoreUsageError
+
+SIZE = "SELECT pg_database_size(current_database())"
 
 
 def load(path: Path, database: str | None, out: TextIO) -> int:
@@ -102,13 +104,28 @@ def migrate(database: str | None) -> int:
 def forget(database: str | None, experiment: str, run: str | None) -> int:
     with connected("writer", database, autocommit=True) as connection:
         migration.require(connection)
-        count = ingest.forget(connection, experiment, run)
-    if not count:
+        gone = ingest.forget(connection, experiment, run)
+    if not gone:
         raise StoreUsageError(
             f"no run {experiment}{'/' + run if run else ''} in the database; ./warpbed store status lists experiments"
         )
-    print(f"forgot {count} runs")
+    print(f"forgot {len(gone)} runs; {_given_back(database, gone)}")
     return 0
+
+
+def _given_back(database: str | None, gone: list[int]) -> str:
+    """What became of the space of runs that are gone: only the owner can give it back."""
+    try:
+        with connected("owner", database, autocommit=True) as connection:
+            before = connection.execute(SIZE).fetchone()
+            is_rewritten = reclaim.rewritten(connection, gone)
+            after = connection.execute(SIZE).fetchone()
+    except StoreUsageError as error:
+        return f"their space is used by the next runs, and not given back to the disk: {error}"
+    assert before is not None and after is not None
+    if not is_rewritten:
+        return "their space is used by the next runs; the disk has no room to rewrite the tables"
+    return f"the database has {max(0, before[0] - after[0]) // 1_000_000} MB less"
 
 
 def prune(database: str | None, keep_days: int) -> int:

@@ -78,8 +78,8 @@ def delete(connection: psycopg.Connection[Any], run_id: int) -> None:
     connection.execute("DELETE FROM runs WHERE run_id = %s", [run_id])
 
 
-def forget(connection: psycopg.Connection[Any], experiment: str, run: str | None) -> int:
-    """Remove an experiment's runs, or one of them, from the database (the files stay); returns how many."""
+def forget(connection: psycopg.Connection[Any], experiment: str, run: str | None) -> list[int]:
+    """Remove an experiment's runs, or one of them, from the database (the files stay); returns their numbers."""
     with connection.transaction():
         runs = connection.execute(
             "SELECT run_id FROM runs WHERE experiment = %s AND (%s::text IS NULL OR run = %s) FOR UPDATE",
@@ -87,7 +87,7 @@ def forget(connection: psycopg.Connection[Any], experiment: str, run: str | None
         ).fetchall()
         for (run_id,) in runs:
             delete(connection, run_id)
-    return len(runs)
+    return [run_id for (run_id,) in runs]
 
 
 def prune(connection: psycopg.Connection[Any], keep_days: int) -> int:
