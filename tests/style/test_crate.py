@@ -10,12 +10,30 @@ from pathlib import Path
 
 import pytest
 
+from base.cache import aside, digest, sha256_of, used
+from base.paths import cache_dir
 from collectors import native
 from collectors.errors import NativeError
 
+SOURCES = (*native.SOURCES, "rustfmt.toml", "tests/**/*.rs", "examples/**/*.rs")
+
+
+def crate() -> Path:
+    """A copy of the crate under the digest of its files: cargo goes by the times of files, which each clone sets anew, and would
+    compile the same sources again in each."""
+    paths = sorted(path for pattern in SOURCES for path in native.CRATE.glob(pattern))
+    files = {str(path.relative_to(native.CRATE)): path for path in paths}
+    final = cache_dir() / "native" / f"crate-{digest({name: sha256_of(path) for name, path in files.items()})[:16]}"
+    with aside(final, marker="Cargo.toml") as place:
+        if place is not None:
+            for name, path in files.items():
+                (place[0] / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, place[0] / name)
+    return used(final)
+
 
 def cargo(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run cargo on the crate, with what the collector's build has compiled already."""
+    """Run cargo on the crate, with what the collector's build and earlier tests have compiled already."""
     program = native.find_cargo()
     environment = {
         **os.environ,
@@ -23,7 +41,7 @@ def cargo(*arguments: str) -> subprocess.CompletedProcess[str]:
         "PATH": f"{program.parent}:{os.environ['PATH']}",
     }
     return subprocess.run(
-        [program, *arguments], cwd=native.CRATE, env=environment, capture_output=True, text=True, check=False
+        [program, *arguments], cwd=crate(), env=environment, capture_output=True, text=True, check=False
     )
 
 
