@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +71,27 @@ def start(
     file = lab.write(folder, text, "campaign.yml")
     variables = {"campaign": str(file), "campaign_results": str(folder / "results"), "bootstrap_run_packages": ["dpkg"]}
     return plays.start("wan_campaign", "-i", inventory(hosts, folder, **more), variables=variables, counted=counted)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Hosts that a play has prepared, the folder of the campaign that it conducted there, and all that it said."""
+
+    hosts: SshHosts
+    folder: Path
+    words: str
+
+    def conduct(self, folder: Path, text: str = CAMPAIGN) -> subprocess.Popen[str]:
+        """A campaign without the play, which for hosts that are prepared does nothing but start this command."""
+        file, ends = lab.write(folder, text, "campaign.yml"), Journal(folder / "results/short").folder / "ends.json"
+        if not ends.exists():
+            ends.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(Journal(self.folder / "results/short").folder / "ends.json", ends)
+        return subprocess.Popen(
+            lab.command("campaign", "execute", file, "--host", "wan", "--results", folder / "results"),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=lab.ROOT,
+            env={**os.environ, "PYTHONPATH": str(lab.ROOT)}, start_new_session=True,
+        )  # fmt: skip
 
 
 def events(folder: Path, kind: str | None = None) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from tests.waiting import wait_until
 from tests.wan_lab import (
     CAMPAIGN,
     TRANSFERS,
+    Prepared,
     assert_each_once,
     assert_nothing_left,
     await_event,
@@ -30,10 +31,15 @@ from tests.wan_lab import (
 pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(240)]
 
 
-def test_a_campaign_brings_every_transfer_home_and_a_second_play_changes_nothing(
-    hosts: SshHosts, tmp_path: Path
-) -> None:
-    words = end(start(hosts, tmp_path))
+@pytest.fixture(scope="module")
+def prepared(hosts: SshHosts, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """A play prepares the hosts and conducts the small campaign; the tests' own campaigns then need no play."""
+    folder = tmp_path_factory.mktemp("prepared")
+    return Prepared(hosts, folder, end(start(hosts, folder)))
+
+
+def test_a_campaign_brings_every_transfer_home_and_a_second_play_changes_nothing(prepared: Prepared) -> None:
+    hosts, tmp_path, words = prepared.hosts, prepared.folder, prepared.words
     runs = assert_each_once(tmp_path)
     for run in runs:
         flow = run["metrics"]["flows"][0]
@@ -57,42 +63,42 @@ def test_a_campaign_brings_every_transfer_home_and_a_second_play_changes_nothing
     assert "short: over; 4 of about 4 transfers (100%)" in status
 
 
-def test_kill_9_of_the_controller_loses_and_repeats_nothing(hosts: SshHosts, tmp_path: Path) -> None:
-    process = start(hosts, tmp_path)
+def test_kill_9_of_the_controller_loses_and_repeats_nothing(prepared: Prepared, tmp_path: Path) -> None:
+    process = prepared.conduct(tmp_path)
     for number in (1, 3):
         await_event(tmp_path, "started", number)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         time.sleep(0.3)
-        process = start(hosts, tmp_path)
+        process = prepared.conduct(tmp_path)
     end(process)
     assert_each_once(tmp_path)
-    assert_nothing_left(hosts, tmp_path)
+    assert_nothing_left(prepared.hosts, tmp_path)
 
 
-def test_an_ssh_connection_that_is_cut_for_a_minute_costs_no_transfer(hosts: SshHosts, tmp_path: Path) -> None:
-    process = start(hosts, tmp_path, CAMPAIGN.replace("patience: 20s", "patience: 5min"))
+def test_an_ssh_connection_that_is_cut_for_a_minute_costs_no_transfer(prepared: Prepared, tmp_path: Path) -> None:
+    process = prepared.conduct(tmp_path, CAMPAIGN.replace("patience: 20s", "patience: 5min"))
     await_event(tmp_path, "started", 2)
     for name in "ab":
-        hosts.cut(name)
+        prepared.hosts.cut(name)
     time.sleep(60)
     for name in "ab":
-        hosts.mend(name)
+        prepared.hosts.mend(name)
     end(process)
     assert_each_once(tmp_path)
     assert events(tmp_path, "waiting") != [] or events(tmp_path, "failed") != []
-    assert_nothing_left(hosts, tmp_path)
+    assert_nothing_left(prepared.hosts, tmp_path)
 
 
-def test_a_receiver_that_vanishes_is_named_and_the_others_go_on(hosts: SshHosts, tmp_path: Path) -> None:
+def test_a_receiver_that_vanishes_is_named_and_the_others_go_on(prepared: Prepared, tmp_path: Path) -> None:
     text = CAMPAIGN.replace("patience: 20s", "patience: 3s")
-    process = start(hosts, tmp_path, text)
+    process = prepared.conduct(tmp_path, text)
     await_event(tmp_path, "run")
-    hosts.kill("c")
+    prepared.hosts.kill("c")
     try:
-        words = end(process, code=2)
+        words = end(process, code=1)
     finally:
-        hosts.start("c")
+        prepared.hosts.start("c")
     missing = {event["transfer"] for event in events(tmp_path, "missing")}
     runs = lab.runs(tmp_path / "results/short")
     assert len(runs) + len(missing) == TRANSFERS
@@ -103,20 +109,20 @@ def test_a_receiver_that_vanishes_is_named_and_the_others_go_on(hosts: SshHosts,
     again: list[str | Path] = ["--host", "wan", "--again", "--results", tmp_path / "results"]
     lab.warpbed("campaign", "execute", tmp_path / "campaign.yml", *again)
     assert len(lab.runs(tmp_path / "results/short")) == TRANSFERS
-    assert_nothing_left(hosts, tmp_path)
+    assert_nothing_left(prepared.hosts, tmp_path)
 
 
 @pytest.mark.parametrize("end_of_it", ["sender", "receiver"])
 def test_a_host_that_restarts_in_the_middle_repeats_that_transfer_only(
-    hosts: SshHosts, tmp_path: Path, end_of_it: str
+    prepared: Prepared, tmp_path: Path, end_of_it: str
 ) -> None:
-    process = start(hosts, tmp_path)
+    process = prepared.conduct(tmp_path)
     await_event(tmp_path, "started", 2)
     receiver = events(tmp_path, "started")[1]["transfer"].split("-")[1]
-    hosts.reboot({"sender": "a", "receiver": receiver}[end_of_it])
+    prepared.hosts.reboot({"sender": "a", "receiver": receiver}[end_of_it])
     end(process)
     assert_each_once(tmp_path)
-    assert_nothing_left(hosts, tmp_path)
+    assert_nothing_left(prepared.hosts, tmp_path)
 
 
 def test_a_full_disk_is_waited_for(hosts: SshHosts, tmp_path: Path) -> None:
@@ -139,33 +145,33 @@ def test_a_full_disk_is_waited_for(hosts: SshHosts, tmp_path: Path) -> None:
         hosts.start("b")
 
 
-def test_a_wrong_clock_is_reported_with_every_transfer_it_touches(hosts: SshHosts, tmp_path: Path) -> None:
+def test_a_wrong_clock_is_reported_with_every_transfer_it_touches(prepared: Prepared, tmp_path: Path) -> None:
     library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
     if not Path(library).exists():
         pytest.skip("libfaketime is not installed")
-    hosts.kill("c")
-    hosts.start("c", f"LD_PRELOAD={library} FAKETIME=+1h")
+    prepared.hosts.kill("c")
+    prepared.hosts.start("c", f"LD_PRELOAD={library} FAKETIME=+1h")
     try:
-        end(start(hosts, tmp_path))
+        end(prepared.conduct(tmp_path))
     finally:
-        hosts.kill("c")
-        hosts.start("c")
+        prepared.hosts.kill("c")
+        prepared.hosts.start("c")
     for run in assert_each_once(tmp_path):
         rules = {reason["rule"] for reason in run["verdict"]["reasons"]}
         assert ("clock" in rules) == (run["params"]["receiver"] == "c")
 
 
-def test_stop_ends_after_the_transfer_under_way_and_the_same_call_resumes(hosts: SshHosts, tmp_path: Path) -> None:
+def test_stop_ends_after_the_transfer_under_way_and_the_same_call_resumes(prepared: Prepared, tmp_path: Path) -> None:
     # a pause that outlasts the call, however slow the machine is: the transfer under way is the first
-    process = start(hosts, tmp_path, CAMPAIGN.replace("pause: 0s", "pause: 30min"))
+    process = prepared.conduct(tmp_path, CAMPAIGN.replace("pause: 0s", "pause: 30min"))
     await_event(tmp_path, "started")
     lab.warpbed("campaign", "stop", tmp_path / "campaign.yml", "--results", tmp_path / "results")
-    assert "run the same command again to resume" in end(process, code=2)
+    assert "run the same command again to resume" in end(process, code=1)
     assert len(events(tmp_path, "done")) == 1
-    assert_nothing_left(hosts, tmp_path)
+    assert_nothing_left(prepared.hosts, tmp_path)
     status = lab.warpbed("campaign", "status", tmp_path / "campaign.yml", "--results", tmp_path / "results")
     assert "short: stopped" in status
-    end(start(hosts, tmp_path))
+    end(prepared.conduct(tmp_path))
     assert_each_once(tmp_path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from tests import lab
 from tests.plays import end
 from tests.sshhosts import SshHosts, needs_ssh_hosts
-from tests.wan_lab import CAMPAIGN, assert_nothing_left, events, start
+from tests.wan_lab import CAMPAIGN, Prepared, assert_nothing_left, events, start
 
 pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(240)]
 
@@ -40,22 +41,35 @@ def test_a_wrong_host_key_is_not_accepted(hosts: SshHosts, tmp_path: Path) -> No
     assert not any("-b-" in event["transfer"] for event in events(tmp_path, "done"))
 
 
-def test_no_key_of_an_attempt_is_on_disk_or_in_a_command_line(hosts: SshHosts, tmp_path: Path) -> None:
-    process = start(hosts, tmp_path, CAMPAIGN)
+@dataclass(frozen=True)
+class Watched:
+    """A campaign that was played, and the command lines that its hosts had meanwhile."""
+
+    prepared: Prepared
+    lines: set[str]
+
+
+@pytest.fixture(scope="module")
+def watched(hosts: SshHosts, tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    folder = tmp_path_factory.mktemp("watched")
+    process = start(hosts, folder)
     lines: set[str] = set()
     while process.poll() is None:
         for name in hosts.names:
             lines.update(hosts.processes(name))
         time.sleep(0.05)
-    end(process)
-    assert any("filetransfer.py" in line for line in lines)
-    assert not [line for line in lines if re.search(r"[0-9a-f]{64}", line)]
+    return Watched(Prepared(hosts, folder, end(process)), lines)
+
+
+def test_no_key_of_an_attempt_is_on_disk_or_in_a_command_line(watched: Watched) -> None:
+    assert any("filetransfer.py" in line for line in watched.lines)
+    assert not [line for line in watched.lines if re.search(r"[0-9a-f]{64}", line)]
     texts = [
         path.read_text(errors="replace")
-        for path in (tmp_path / "results").rglob("*")
+        for path in (watched.prepared.folder / "results").rglob("*")
         if path.is_file() and path.suffix in (".json", ".jsonl", ".log")
     ]
-    assert not [text for text in texts if re.search(r'"key": "[0-9a-f]{64}"', text)]
+    assert texts and not [text for text in texts if re.search(r'"key": "[0-9a-f]{64}"', text)]
 
 
 def listening(hosts: SshHosts, name: str) -> set[str]:
@@ -65,14 +79,15 @@ def listening(hosts: SshHosts, name: str) -> set[str]:
 
 
 def test_captures_of_both_ends_keep_to_their_budget_and_the_service_to_its_transfer(
-    hosts: SshHosts, tmp_path: Path
+    watched: Watched, tmp_path: Path
 ) -> None:
+    hosts = watched.prepared.hosts
     text = (
         CAMPAIGN.replace("budget: 1MB", "budget: 10KB")
         .replace("receivers: {b: {}, c: {}}", "receivers: {b: {}}")
         .replace("1MB]", "3MB]")
     )
-    process = start(hosts, tmp_path, text)
+    process = watched.prepared.conduct(tmp_path, text)
     seen: set[str] = set()
     while process.poll() is None:
         seen |= listening(hosts, "b") | listening(hosts, "a")
