@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from base.cache import recall, remember, sha256_of
+from base.paths import cache_dir
 from hosts.virtual.launch import GuestKernel
 from kernels.build_key import module_sources
 from tests import lab
@@ -56,29 +58,33 @@ def test_checkpatch_has_nothing_to_say(tree: Path, name: str) -> None:
     assert [words for words in found if not excepted(name, words)] == []
 
 
+OPTIONS = ("--strict", "--no-tree", "--terse", "--no-summary", "--color=never")
+READ_BY_CHECKPATCH = ("checkpatch.pl", "spelling.txt", "const_structs.checkpatch")
+
+
 @functools.cache
 def complaints(tree: Path, file: Path) -> tuple[str, ...]:
-    checkpatch = tree / "scripts/checkpatch.pl"
-    command: list[str | Path] = [
-        "perl",
-        checkpatch,
-        "--strict",
-        "--no-tree",
-        "--terse",
-        "--no-summary",
-        "--color=never",
-        "-f",
-        file,
-    ]
+    """What checkpatch says about a file; remembered for each content, since two tests ask about all files, a second each."""
+    tools = [sha256_of(path) for name in READ_BY_CHECKPATCH if (path := tree / "scripts" / name).exists()]
+    question = ["checkpatch", tools, OPTIONS, file.name, sha256_of(file)]
+    if (known := recall(cache_dir(), question)) is None:
+        known = {"complaints": asked(tree, file)}
+        remember(cache_dir(), question, known)
+    return tuple(known["complaints"])
+
+
+def asked(tree: Path, file: Path) -> list[str]:
+    """What checkpatch says about a file now."""
+    command: list[str | Path] = ["perl", tree / "scripts/checkpatch.pl", *OPTIONS, "-f", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tree)
     assert done.returncode in (0, 1) and "warnings" not in done.stderr, done.stderr
-    return tuple(line.partition(": ")[2] for line in done.stdout.splitlines() if re.match(r".+:\d+: ", line))
+    return [line.partition(": ")[2] for line in done.stdout.splitlines() if re.match(r".+:\d+: ", line)]
 
 
 def test_checkpatch_is_really_asked(tree: Path, tmp_path: Path) -> None:
     file = tmp_path / "tcp_zeta.c"
     file.write_text("// SPDX-License-Identifier: GPL-2.0-only\nint f( int a ){return a;}\n")
-    assert any("open brace" in words for words in complaints(tree, file))
+    assert any("open brace" in words for words in asked(tree, file))
 
 
 def test_every_exception_is_still_needed(tree: Path) -> None:
