@@ -126,6 +126,11 @@ static void warp_wire_delay(struct warp_wire *q, struct sk_buff *skb)
 	}
 	if (q->delay.n)
 		due_ns += warp_timeline_at(&q->delay, now_ns, &until_ns);
+	/*
+	 * On the wire it no longer counts against what a sender may have queued
+	 * (TCP small queues): netem does the same.
+	 */
+	skb_orphan_partial(skb);
 	q->last_due_ns = max(q->last_due_ns, due_ns);
 	warp_wire_cb(skb)->due_ns = q->last_due_ns;
 	__skb_queue_tail(&q->under_way, skb);
