@@ -106,6 +106,7 @@ def dashboard() -> Any:
             Query(BY_VERDICT),
             "experiment",
             width=24,
+            colours=COLOURS,
         ),
     ]
     return assembled(page, variables, panels)

@@ -7,12 +7,12 @@ column names as arguments, every variable as ${name:sqlstring}, so that no value
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from grafana_foundation_sdk.builders import barchart, common, histogram, stat, table, timeseries
-from grafana_foundation_sdk.builders.dashboard import Dashboard
+from grafana_foundation_sdk.builders.dashboard import Dashboard, TimePicker
 from grafana_foundation_sdk.cog import variants
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as model
@@ -46,6 +46,12 @@ class Query(variants.Dataquery):
 
 WHOLE: list[tuple[str, Any]] = [("unit", "string")]
 """Of a column of whole numbers that may be above 2^53, which a browser's numbers do not hold: texts that are shown as they are."""
+
+
+FIRST_METRICS = (
+    "array_position(ARRAY['utilization', 'goodput_mbps', 'queue_mean_packets', 'rtt_mean_ms', 'jain_index'], m.name)"
+)
+"""SQL to order by: what people ask for first, before the others in their alphabet (null comes last)."""
 
 
 def one_of(column: str, variable: str) -> str:
@@ -121,8 +127,9 @@ def rows(title: str, description: str, query: Query, *, width: int = 24, height:
     return panel
 
 
-def bars(title: str, description: str, unit: str, query: Query, x: str, *, width: int = 12, height: int = 9) -> Any:
-    """Values by category."""
+def bars(title: str, description: str, unit: str, query: Query, x: str, *, width: int = 12, height: int = 9,
+         colours: Mapping[str, str] | None = None) -> Any:  # fmt: skip
+    """Values by category. colours: column → colour"""
     panel = (
         barchart.Panel()
         .x_field(x)
@@ -132,6 +139,9 @@ def bars(title: str, description: str, unit: str, query: Query, x: str, *, width
         .legend(legend())
     )
     panel = panel.fill_opacity(70).x_tick_label_rotation(-30).x_tick_label_max_length(40)
+    for name, colour in (colours or {}).items():
+        fixed = models.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
+        panel = panel.override_by_name(name, [fixed])
     return framed(panel, title, description, (query,), width, height, unit)
 
 
@@ -218,6 +228,7 @@ def board(name: str, description: str, *, elapsed_s: float | None = None) -> Das
     page = page.tooltip(models.DashboardCursorSync.CROSSHAIR)
     if elapsed_s is not None:
         page = page.time(_elapsed(0.0), _elapsed(elapsed_s))
+    page = page.timepicker(TimePicker().hidden(elapsed_s is None))  # other queries ask for no time
     for other in TITLES:
         if other != name:
             page = page.link(Link(name, other))
@@ -251,5 +262,5 @@ def bucketed(value: str, source: str, *, metric: str = "flow", alike: str = "flo
         FROM (SELECT elapsed(p.t_s) AS t, {metric} AS metric, p.* FROM {alike} p JOIN runs r USING (run_id)
             WHERE {source} AND p.width_ms = width_ms(r.finest_ms, $__interval_ms)
             AND p.t_s BETWEEN $__unixEpochFrom() - {ZERO_S} AND $__unixEpochTo() - {ZERO_S}) points
-        GROUP BY 1, 2 HAVING {value} IS NOT NULL ORDER BY 1
+        GROUP BY 1, 2 HAVING {value} IS NOT NULL ORDER BY 1, 2
     """

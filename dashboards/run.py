@@ -8,6 +8,7 @@ from typing import Any
 from dashboards.experiments import verdict_colours
 from dashboards.links import ZERO_S
 from dashboards.parts import (
+    FIRST_METRICS,
     SELECT_COMPLETE,
     WHOLE,
     Marks,
@@ -63,7 +64,14 @@ FLOW_UNITS = {
     "rtt_mean_ms": "ms",
     "rtt_p95_ms": "ms",
 }
-METRICS = f"SELECT name, value, unit FROM run_metrics JOIN runs r USING (run_id) WHERE {RUN} ORDER BY name"
+METRICS = f"""
+    SELECT m.name, m.value, m.unit FROM run_metrics m JOIN runs r USING (run_id) WHERE {RUN} ORDER BY {FIRST_METRICS}, m.name
+"""
+# The bottleneck's queue says so, and comes first by its name.
+QUEUE = """CASE WHEN p.node = r.environment #>> '{bottleneck,node}' AND p.interface = r.environment #>> '{bottleneck,interface}'
+    THEN 'bottleneck ' || p.interface ELSE p.interface END"""
+MOST_MARKS = 50
+"""Of one kind in the time shown; more would hide the curves."""
 
 
 def flow_series(value: str, suffix: str = "", ref: str = "A") -> Query:
@@ -72,15 +80,18 @@ def flow_series(value: str, suffix: str = "", ref: str = "A") -> Query:
 
 
 def queue_series(value: str, suffix: str, ref: str) -> Query:
-    return Query(bucketed(value, RUN, metric=f"p.interface || ' {suffix}'", alike="queue_points"), ref, series=True)
+    return Query(bucketed(value, RUN, metric=f"{QUEUE} || ' {suffix}'", alike="queue_points"), ref, series=True)
 
 
 def events(kind: str) -> str:
     return f"""
-        SELECT elapsed(e.t_s) AS time, concat_ws(': ', nullif(e.flow, ''), e.text) AS text, e.kind AS tags
+        SELECT time, CASE WHEN total > {MOST_MARKS} THEN total || ' marks of this kind from here on: zoom in' ELSE text END AS text, tags
+        FROM (SELECT elapsed(e.t_s) AS time, concat_ws(': ', nullif(e.flow, ''), e.text) AS text, e.kind AS tags,
+            count(*) OVER () AS total, row_number() OVER (ORDER BY e.t_s) AS place
         FROM events e JOIN runs r USING (run_id)
         WHERE {RUN} AND e.kind = '{kind}' AND (e.flow = '' OR {one_of("e.flow", "flow")})
-        AND e.t_s BETWEEN $__unixEpochFrom() - {ZERO_S} AND $__unixEpochTo() - {ZERO_S} ORDER BY 1 LIMIT 500
+        AND e.t_s BETWEEN $__unixEpochFrom() - {ZERO_S} AND $__unixEpochTo() - {ZERO_S}) shown
+        WHERE total <= {MOST_MARKS} OR place = 1 ORDER BY 1
     """
 
 

@@ -9,7 +9,19 @@ from grafana_foundation_sdk.models import dashboard as models
 
 from dashboards.bands import banded, chart, completed, edges
 from dashboards.experiments import verdict_colours
-from dashboards.parts import COUNTED, WHOLE, Query, Variable, assembled, bars, board, length, one_of, rows
+from dashboards.parts import (
+    COUNTED,
+    FIRST_METRICS,
+    WHOLE,
+    Query,
+    Variable,
+    assembled,
+    bars,
+    board,
+    length,
+    one_of,
+    rows,
+)
 
 EXPERIMENT = one_of("r.experiment", "experiment")
 METRIC = one_of("m.name", "metric")
@@ -33,7 +45,7 @@ SELECT_EXPERIMENTS = """
     SELECT DISTINCT experiment FROM runs JOIN run_params USING (run_id) WHERE status = 'complete' ORDER BY 1
 """
 SELECT_METRICS = f"""
-    SELECT DISTINCT m.name FROM run_metrics m {OF_EXPERIMENT} AND m.name NOT LIKE 'flows.%' ORDER BY 1
+    SELECT m.name FROM run_metrics m {OF_EXPERIMENT} AND m.name NOT LIKE 'flows.%' GROUP BY 1 ORDER BY {FIRST_METRICS}, 1
 """
 SELECT_PARAMETERS = f"SELECT DISTINCT v.name FROM run_params v {OF_EXPERIMENT} ORDER BY 1"
 AGAINST_PARAMETER = completed(

@@ -100,7 +100,7 @@ def test_drops_of_the_calibration_are_not_drawn(full: store_lab.Database) -> Non
     assert before >= board_data.DROPPED_BEFORE and grown > 0
     with connected("reader", full.url) as connection:
         found = {(title, ref): rows for title, ref, rows in drawn(connection, content, values, ELAPSED)}
-    bottleneck = [row[2] for row in found["Drops and marks", "A"] if row[1].startswith("r1-eth1")]
+    bottleneck = [row[2] for row in found["Drops and marks", "A"] if row[1] == "bottleneck r1-eth1 drops"]
     assert sum(bottleneck) == grown
     for width_ms in (10, 100, 1000):
         question = (
@@ -134,3 +134,62 @@ def test_a_transfers_goodput_is_that_of_its_own_time(full: store_lab.Database) -
     assert len(rows) == len(board_data.TRANSFERS)
     for value, of_flow in rows:
         assert value == pytest.approx(of_flow)
+
+
+def test_defaults_and_first_rows_are_what_people_ask_for(full: store_lab.Database) -> None:
+    sweep, run = (grafana.board(ROOT / f"dashboards/json/{name}.json") for name in ("sweep", "run"))
+    with connected("reader", full.url) as connection:
+        opened = grafana_links.opened(connection, sweep, {"var-experiment": ["quickstart"]})
+        assert opened["metric"] == ["utilization"]
+        found = {title: rows for title, _, rows in drawn(connection, run, chosen(full, run), ELAPSED)}
+    assert [row[0] for row in found["Metrics"]][:4] == [
+        "utilization",
+        "goodput_mbps",
+        "queue_mean_packets",
+        "rtt_mean_ms",
+    ]
+    assert found["Queue"][0][1].startswith("bottleneck r1-eth1"), "the bottleneck's queue comes first"
+
+
+def test_many_marks_of_a_kind_become_one_that_says_so(full: store_lab.Database) -> None:
+    """And none is left out in silence: the mark tells how many there are, and a shorter time shows them."""
+    content = grafana.board(ROOT / "dashboards/json/run.json")
+    values = chosen(full, content)
+    (mark,) = [entry["target"]["rawSql"] for entry in content["annotations"]["list"] if entry["name"] == "Losses"]
+    run = f"(SELECT run_id FROM runs WHERE experiment = 'quickstart' AND run = '{values['run'][0]}')"
+    with connected("writer", full.url) as connection:
+        connection.execute(
+            "INSERT INTO events (run_id, time, t_s, flow, kind, text) "
+            f"SELECT {run}, now(), 10 + i * 0.1, '', 'loss', 'x' FROM generate_series(1, 60) i"
+        )
+        rows = connection.execute(grafana.expand(mark, values, ELAPSED)).fetchall()
+        assert len(rows) == 1
+        assert int(rows[0][1].split()[0]) >= 60 and rows[0][1].endswith("marks of this kind from here on: zoom in")
+        few = grafana.Range(ZERO_S + 12, ZERO_S + 14)
+        assert 20 <= len(connection.execute(grafana.expand(mark, values, few)).fetchall()) <= 50
+        connection.rollback()
+
+
+def test_a_time_picker_is_there_only_where_it_does_something(board: dict[str, Any]) -> None:
+    queries = [target["rawSql"] for _, target in grafana.queries(board)]
+    asks_for_time = any("$__timeFilter" in sql or "$__unixEpochFrom" in sql for sql in queries)
+    assert bool(board.get("timepicker", {}).get("hidden")) != asks_for_time
+
+
+def test_a_verdict_has_one_colour_everywhere() -> None:
+    seen: dict[str, set[str]] = {}
+    for path in grafana.BOARDS:
+        for panel in grafana.board(path)["panels"]:
+            for override in panel["fieldConfig"]["overrides"] or ():
+                for one in override["properties"]:
+                    if one["id"] == "mappings":
+                        for verdict, shown in one["value"][0]["options"].items():
+                            seen.setdefault(verdict, set()).add(shown["color"])
+                    elif one["id"] == "color" and override["matcher"]["options"] in (
+                        "valid",
+                        "suspect",
+                        "invalid",
+                        "failed",
+                    ):
+                        seen.setdefault(override["matcher"]["options"], set()).add(one["value"]["fixedColor"])
+    assert seen == {"valid": {"green"}, "suspect": {"orange"}, "invalid": {"red"}, "failed": {"dark-red"}}
