@@ -63,5 +63,10 @@ def payloads(answer: memoryview) -> Iterator[memoryview]:
         if kind == NLMSG_DONE:
             return
         if kind == NLMSG_ERROR:
-            raise CollectError(f"the kernel refused a sample (error {struct.unpack_from('=i', payload)[0]})")
+            raise refused(payload)
         yield payload
+
+
+def refused(payload: memoryview) -> CollectError:
+    """The error that an error message of the kernel means."""
+    return CollectError(f"the kernel refused a sample (error {struct.unpack_from('=i', payload)[0]})")

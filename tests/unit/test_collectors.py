@@ -13,6 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
+from base.netlink import (
+    NLMSG_DONE,
+    RTM_NEWQDISC,
+    STATS_BASIC,
+    STATS_QUEUE,
+    TC_H_ROOT,
+    TCA_KIND,
+    TCA_STATS2,
+    TCMSG,
+    attribute,
+    message,
+)
 from collectors import queues, sockets, tcp_probe, wire
 from collectors.errors import CollectError, Damage
 from collectors.samples import samples
@@ -231,3 +243,52 @@ def test_hostile_samples_give_rows_or_damage(
     queues.rows(file, ["a", "r"], {"a": {}, "r": {}}, 0, damage)
     sockets.rows(file, {(0, 0, 0): "f1"}, 0, damage)
     assert damage or not tail
+
+
+def queue_answer(*queues: tuple[int, str, int, tuple[int, ...]]) -> bytes:
+    """An answer about queueing disciplines: interface, kind, parent, and (sent bytes, sent packets, packets and bytes that
+    wait, drops)."""
+    answer = b""
+    for interface, kind, parent, (sent_bytes, sent_packets, *queued) in queues:
+        statistics = attribute(STATS_BASIC, struct.pack("=QI", sent_bytes, sent_packets))
+        statistics += attribute(STATS_QUEUE, struct.pack("=IIIII", *queued, 0, 0))
+        body = TCMSG.pack(0, interface, 0, parent, 1) + attribute(TCA_KIND, kind.encode() + b"\0")
+        answer += message(RTM_NEWQDISC, 2, body + attribute(TCA_STATS2, statistics))
+    return answer + message(NLMSG_DONE, 2, bytes(4))
+
+
+def test_each_sample_of_queues_is_read_by_its_own_shape(tmp_path: Path) -> None:
+    """Answers of one length and node: the same queues with other numbers, then another kind, another interface, another order."""
+    root, child = TC_H_ROOT, 1
+    answers = [
+        queue_answer((1, "tbf", root, (10, 1, 2, 20, 3)), (1, "bfifo", child, (11, 4, 5, 21, 6))),
+        queue_answer((1, "tbf", root, (30, 7, 8, 22, 9)), (1, "bfifo", child, (2**40, 2**31, 70000, 23, 10))),
+        queue_answer((1, "tbf", root, (10, 1, 2, 20, 12)), (1, "pfifo", child, (11, 4, 5, 21, 6))),
+        queue_answer((2, "tbf", root, (10, 1, 2, 20, 3)), (2, "bfifo", child, (11, 4, 5, 21, 6))),
+        queue_answer((1, "bfifo", child, (11, 4, 5, 21, 6)), (1, "tbf", root, (10, 1, 2, 20, 3))),
+    ]
+    assert len({len(answer) for answer in answers}) == 1
+    records = [RECORD.pack(when, 0, len(answer)) + answer for when, answer in enumerate(answers)]
+    (tmp_path / "queues.bin").write_bytes(MAGIC + b"".join(records))
+    damage: list[Damage] = []
+    columns = queues.rows(tmp_path / "queues.bin", ["r1"], {"r1": {"1": "r1-eth0"}}, 0, damage)
+    assert damage == []
+    names = ("interface", "qdisc", "sent_bytes", "sent_packets", "backlog_packets", "backlog_bytes", "drops")
+    assert list(zip(*(columns[name] for name in names), strict=True)) == [
+        ("r1-eth0", "bfifo", 11, 4, 5, 21, 6),
+        ("r1-eth0", "bfifo", 2**40, 2**31, 70000, 23, 10),
+        ("r1-eth0", "pfifo", 11, 4, 5, 21, 12),
+        ("2", "bfifo", 11, 4, 5, 21, 6),
+        ("r1-eth0", "bfifo", 11, 4, 5, 21, 6),
+    ]
+
+
+def test_statistics_that_are_cut_are_damage(tmp_path: Path) -> None:
+    whole = queue_answer((1, "bfifo", TC_H_ROOT, (11, 4, 5, 21, 6)))
+    body = TCMSG.pack(0, 1, 0, TC_H_ROOT, 1) + attribute(TCA_KIND, b"bfifo\0")
+    cut = message(RTM_NEWQDISC, 2, body + attribute(TCA_STATS2, attribute(STATS_BASIC, bytes(8))))
+    (tmp_path / "queues.bin").write_bytes(MAGIC + b"".join(RECORD.pack(1, 0, len(a)) + a for a in (whole, cut, whole)))
+    damage: list[Damage] = []
+    columns = queues.rows(tmp_path / "queues.bin", ["r1"], {"r1": {}}, 0, damage)
+    assert columns["sent_bytes"] == [11, 11]
+    assert [place.offset for place in damage] == [len(MAGIC) + RECORD.size + len(whole)]
