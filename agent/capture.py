@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -12,13 +13,30 @@ from agent.errors import RunError
 from agent.namespaces import entered
 
 RING_KIB = 8192
+LIBRARY = "/usr/libexec/coreutils/libstdbuf.so"
+BUFFER_BYTES = 1 << 20
+"""What tcpdump gathers before it writes. By itself that is the file's st_blksize: 1 KiB in a guest, nine packets.
+
+As coreutils' stdbuf does it, but without the process that it is: one more would draw random numbers, and the kernel may draw the secret of
+its ports and sequence numbers after it. Where the library is missing, ld.so says so and tcpdump writes as ever.
+"""
 WHOLE_PACKET = 262144
 """tcpdump's own largest snapshot length."""
 STOP_TIMEOUT_S = 30.0
 
 
+def large_writes() -> dict[str, str]:
+    """This process's environment, but that what it starts writes to its standard output in large pieces."""
+    preloaded = [LIBRARY, *filter(None, [os.environ.get("LD_PRELOAD")])]
+    return {**os.environ, "LD_PRELOAD": ":".join(preloaded), "_STDBUF_O": str(BUFFER_BYTES)}
+
+
 class TcpdumpCapture:
-    """A running tcpdump. `expression` is a filter, `before` runs in the process that becomes tcpdump."""
+    """A running tcpdump.
+
+    expression: a filter; before: runs in the process that becomes tcpdump; virtual: in virtual time, where a write costs more
+    than the packets in it
+    """
 
     def __init__(
         self,
@@ -29,16 +47,25 @@ class TcpdumpCapture:
         packets_at_most: int = 0,
         expression: tuple[str, ...] = (),
         before: Callable[[], None] | None = None,
+        *,
+        virtual: bool = False,
     ) -> None:
         self.interface, self._packets_at_most = interface, packets_at_most
         # to standard output: given a name, tcpdump wants to change the file's owner, which only a real root can
-        command = ["tcpdump", "-i", interface, "-w", "-", "-s", str(snap_bytes or WHOLE_PACKET)]
-        command += ["-n", "-Z", "root", "-B", str(RING_KIB), "--time-stamp-precision=nano"]
+        command = ["tcpdump", "-i", interface, "-w", "-"]
+        command += ["-s", str(snap_bytes or WHOLE_PACKET), "-n", "-Z", "root", "-B", str(RING_KIB)]
+        command += ["--time-stamp-precision=nano"]
         command += ["-c", str(packets_at_most)] if packets_at_most else []
         command += expression
         with entered(pid), open(out_dir / f"{interface}.pcap", "wb") as out:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True, preexec_fn=before
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=large_writes() if virtual else None,
+                preexec_fn=before,
             )
         self._words: list[str] = []
         assert self._process.stderr is not None

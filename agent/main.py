@@ -201,7 +201,12 @@ class _Run:
             interface = network.interface(capture.node, capture.peer)
             self._captures.append(
                 TcpdumpCapture(
-                    network.pid(capture.node), interface, capture.snap_bytes, self._out_dir, capture.packets_at_most
+                    network.pid(capture.node),
+                    interface,
+                    capture.snap_bytes,
+                    self._out_dir,
+                    capture.packets_at_most,
+                    virtual=not plan.realtime,
                 )
             )
         for flow in plan.flows:
