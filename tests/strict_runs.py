@@ -10,6 +10,7 @@ from kernels.reference.base import Specification
 from schema.names import IN_TREE_CCAS
 from tests.harness.harness import Hook, Scenario, run_all
 from tests.harness.strict import Comparison, compare
+from tests.spec_runs import timed_out
 
 LEAST_WINDOWS = 100
 
@@ -41,6 +42,8 @@ def follows(
                 wrong.append(f"{flow.cca}, {name}: only {got.windows} windows were compared")
             if ("loss" in name or "NewReno" in name) and not got.losses:
                 wrong.append(f"{flow.cca}, {name}: nothing was lost")
+            if len(scenario.flows) == 1 and bool(timed_out(result)) != bool(got.timeouts):
+                wrong.append(f"{flow.cca}, {name}: {got.timeouts} timeouts, the kernel counts {timed_out(result)}")
             if "undone" in name and bool(got.undos) != undoes:
                 wrong.append(f"{flow.cca}, {name}: {got.undos} undos")
             if name == "smaller MTU" and got.smaller_packets != 1:

@@ -130,6 +130,15 @@ class Specification:
         """Fast recovery is over: the window becomes ssthresh."""
         self.cwnd = self.ssthresh
 
+    def on_congestion_notified(self, now_s: float) -> None:
+        """A mark has come back (ECN) or the host itself dropped a packet; on_loss() came before."""
+
+    def on_undone_recovery(self, delivered: int, in_flight: int) -> None:
+        """Fast recovery ends early, since the loss was none: on_undo() came before."""
+
+    keeps_flight_after_timeout = True
+    """Whether what is still taken to be in flight comes on top of the window after a timeout."""
+
     def on_timeout(self, delivered: int, in_flight: int) -> None:
         """The retransmission timer expired; on_loss() came before."""
         self.cwnd = 1.0
@@ -204,6 +213,9 @@ class RoundTrips(Specification):
         self._next_round(delivered, in_flight)
 
     def on_start(self, delivered: int, in_flight: int) -> None:
+        self._next_round(delivered, in_flight)
+
+    def on_undone_recovery(self, delivered: int, in_flight: int) -> None:
         self._next_round(delivered, in_flight)
 
     def _next_round(self, delivered: int, in_flight: int) -> None:

@@ -95,6 +95,12 @@ class Ftat(Specification):
     def on_loss(self, now_s: float) -> None:
         self.ssthresh = float(max(2, self.window))
 
+    def on_congestion_notified(self, now_s: float) -> None:
+        """Section 3.5.2 knows losses only; a mark stands for one (RFC 3168)."""
+        if self.phase is Phase.INCREASE:
+            self.threshold = self.window
+            self._begin(now_s, self.delivered)
+
     def on_first_timeout(self) -> None:
         if self.phase is not Phase.MEASURE:
             self.threshold = self.window

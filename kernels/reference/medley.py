@@ -109,6 +109,16 @@ class Medley(Specification):
         super().on_recovered(delivered, in_flight)
         self._next_round(delivered, in_flight)
 
+    def on_undo(self) -> None:
+        """The half packet that was owed to the window is forgotten with the loss."""
+        super().on_undo()
+        self.cwnd = float(self.window)
+
+    def on_undone_recovery(self, delivered: int, in_flight: int) -> None:
+        self._next_round(delivered, in_flight)
+
+    keeps_flight_after_timeout = False
+
     def on_timeout(self, delivered: int, in_flight: int) -> None:
         self.cwnd = self.timeout_cwnd
         self.on_restart(delivered, in_flight)

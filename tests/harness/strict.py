@@ -20,6 +20,7 @@ from tests.harness.samples import Samples
 
 INFINITE_SSTHRESH = 0x7FFFFFFF
 OPEN, DISORDER, CWR, RECOVERY, LOSS = range(len(STATES))
+CWND_RESTART = 1
 REDUCING = (CWR, RECOVERY)
 LEAST_RTO_S = 0.2
 SLACK = 3
@@ -171,7 +172,7 @@ class _Driver:
         elif (
             h.state in REDUCING
             and not self.owns_window
-            and h.cwnd > max(spec.before_reduction, h.ssthresh, self.last.in_flight) + SLACK
+            and h.cwnd > max(spec.before_reduction, h.ssthresh, self.last.in_flight, h.in_flight) + SLACK
         ):
             self.differs(h, "cwnd in recovery", h.cwnd, spec.before_reduction)
         self.limited = h.limited
@@ -238,17 +239,25 @@ class _Driver:
         self.result.undos += 1
 
     def on_state(self, h: Hook) -> None:
-        if h.count == LOSS and (self.last.hook == "L" or h.cwnd == h.in_flight + 1):
+        if h.count == LOSS and h.mss >= self.last.mss:
             if h.state != LOSS:
                 self.spec.on_first_timeout()
             self.spec.on_timeout(h.delivered, h.in_flight)
             # what is not taken for lost is still counted in flight
-            self.check(h, "cwnd", h.cwnd - h.in_flight, self.spec.cwnd)
-            self.spec.cwnd += h.in_flight
+            in_flight = h.in_flight if self.spec.keeps_flight_after_timeout else 0
+            self.check(h, "cwnd", h.cwnd - in_flight, self.spec.cwnd)
+            self.spec.cwnd += in_flight
             self.result.timeouts += 1
         elif h.count == LOSS:
+            ssthresh = self.spec.ssthresh
             self.spec.on_smaller_packets(h.delivered, h.in_flight)
+            if h.state in REDUCING:  # the threshold (tcp_current_ssthresh()) and the window are the reduction's
+                self.spec.ssthresh = ssthresh
+                if not self.owns_window:
+                    self.spec.cwnd = float(h.cwnd)
             self.result.smaller_packets += 1
+        elif h.count == CWR:
+            self.spec.on_congestion_notified(h.now_us / 1e6)
         elif h.count == RECOVERY:
             self.spec.on_fast_retransmit(h.una, h.nxt)
         elif h.count == OPEN and h.state in REDUCING:
@@ -259,9 +268,15 @@ class _Driver:
         kept = spec.cwnd, spec.ssthresh
         if not self.undone or (h.una - self.recover) % 2**32 < 2**31:
             spec.on_recovered(h.delivered, h.in_flight)
+        else:
+            spec.on_undone_recovery(h.delivered, h.in_flight)
         if self.undone:
             spec.cwnd, spec.ssthresh = kept
         self.recovered = True  # the kernel may set the window only after this hook
+
+    def on_event(self, h: Hook) -> None:
+        if h.count == CWND_RESTART:
+            self.spec.on_restart(h.delivered, h.in_flight)
 
 
 _HANDLERS: dict[str, Callable[[_Driver, Hook], None]] = {
@@ -274,4 +289,5 @@ _HANDLERS: dict[str, Callable[[_Driver, Hook], None]] = {
     "X": _Driver.on_retransmission_lost,
     "U": _Driver.on_undo,
     "S": _Driver.on_state,
+    "E": _Driver.on_event,
 }

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import fast
 from tests.harness.harness import Hook, run
-from tests.harness.scenarios import standard
-from tests.spec_runs import follows
+from tests.harness.scenarios import situations, standard
+from tests.strict_runs import follows
 
 
 @given(bdp=st.floats(10, 5000), alpha=st.floats(5, 200), gamma=st.floats(0.2, 1.0), start=st.floats(2, 10000))
@@ -41,5 +41,8 @@ def reference(hook: Hook) -> fast.Fast:
 
 
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
-    """W is cut to 1/256 packet every round: one packet, which doubling makes 2.5 % of W until the target is reached."""
-    follows(kernel, standard("fast"), reference, 1, 0.025)
+    """W is cut to 1/256 packet every round: one packet, which doubling makes 2.5 % of W until the target is reached.
+
+    Late ACKs are left out: FAST overflows the buffer before they come, so nothing is undone.
+    """
+    follows(kernel, situations("fast", "late ACKs, undone"), reference, 1, 0.025)

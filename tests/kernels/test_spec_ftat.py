@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import ftat
 from tests.harness.harness import Flow, Hook, Scenario, run
-from tests.harness.scenarios import standard
-from tests.spec_runs import follows
+from tests.harness.scenarios import situations
+from tests.strict_runs import follows
 
 
 def feed(spec: ftat.Ftat, acks: int, start_s: float, gap_s: float, *, loss: bool = False) -> float:
@@ -63,7 +63,7 @@ def reference(hook: Hook) -> ftat.Ftat:
 
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """No tolerance but where a round trip ends within 2 us of an ACK (1/8 us of srtt adds up): then two packets."""
-    follows(kernel, standard("ftat"), reference, 2)
+    follows(kernel, situations("ftat"), reference, 2)
 
 
 def test_the_first_window_becomes_the_path_s_capacity(kernel: GuestKernel) -> None:
