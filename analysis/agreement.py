@@ -73,19 +73,19 @@ def compare(runs: Sequence[Run], reference: str = "virtual") -> list[Difference]
         if run.complete:
             name = ", ".join(f"{key}={value}" for key, value in run.params.items()) or "–"
             groups.setdefault(name, {}).setdefault(run.host, []).append(run)
-    found = [
+    differences = [
         difference
         for name, hosts in groups.items()
         for host, members in hosts.items()
         if reference in hosts and host != reference
         for difference in _differences(name, host, hosts[reference], members)
     ]
-    if not found:
-        seen = sorted({run.host for run in runs if run.complete}) or ["none"]
+    if not differences:
+        hosts_run = sorted({run.host for run in runs if run.complete}) or ["none"]
         raise AnalysisError(
-            f"no runs of host {reference!r} and of another with equal parameters; hosts here: {', '.join(seen)}"
+            f"no runs of host {reference!r} and of another with equal parameters; hosts here: {', '.join(hosts_run)}"
         )
-    return found
+    return differences
 
 
 def _differences(name: str, host: str, expected: Sequence[Run], runs: Sequence[Run]) -> Iterator[Difference]:

@@ -67,14 +67,14 @@ def judge(plan: Plan, measured: Mapping[str, Any]) -> list[Row]:
 
 def _directions(plan: Plan) -> dict[tuple[str, str, str], tuple[Direction, Direction]]:
     """Both directions of each link, by its ends and the sender's interface."""
-    found = {}
+    directions = {}
     ports = {node.name: 0 for node in plan.network.nodes}
     for link in plan.network.links:
-        found[link.a, link.b, f"{link.a}-eth{ports[link.a]}"] = (link.forward, link.backward)
-        found[link.b, link.a, f"{link.b}-eth{ports[link.b]}"] = (link.backward, link.forward)
+        directions[link.a, link.b, f"{link.a}-eth{ports[link.a]}"] = (link.forward, link.backward)
+        directions[link.b, link.a, f"{link.b}-eth{ports[link.b]}"] = (link.backward, link.forward)
         ports[link.a] += 1
         ports[link.b] += 1
-    return found
+    return directions
 
 
 def _row(link: str, quantity: str, unit: str, asked: float, measured: float, allowed: float, note: str = "") -> Row:

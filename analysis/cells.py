@@ -31,12 +31,12 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
             "params": dict(cell.params),
             "metric": metric.name,
             "unit": metric.unit,
-            **_estimate(found),
+            **_estimate(estimate),
             "copies": cell.copies,
         }
         for cell in cells(runs)
         for metric in REGISTRY.values()
-        if not metric.keyed and (found := cell.estimate(metric.name)) is not None
+        if not metric.keyed and (estimate := cell.estimate(metric.name)) is not None
     ]
 
 
@@ -83,36 +83,36 @@ def _place(cell: Cell, parameter: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, show(value)) for name, value in sorted(cell.params.items()) if name != parameter)
 
 
-def _estimate(found: Estimate) -> dict[str, Any]:
-    t, bootstrap = found.t_interval, found.bootstrap_interval
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    t, bootstrap = estimate.t_interval, estimate.bootstrap_interval
     return {
-        "n": found.n, "mean": found.mean, "t_low": t.low if t else None, "t_high": t.high if t else None,
+        "n": estimate.n, "mean": estimate.mean, "t_low": t.low if t else None, "t_high": t.high if t else None,
         "bootstrap_low": bootstrap.low if bootstrap else None, "bootstrap_high": bootstrap.high if bootstrap else None,
     }  # fmt: skip
 
 
-def as_json(found: Sequence[Mapping[str, Any]]) -> str:
-    return json.dumps(list(found), indent=1, ensure_ascii=False) + "\n"
+def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
+    return json.dumps(list(rows), indent=1, ensure_ascii=False) + "\n"
 
 
-def as_csv(found: Sequence[Mapping[str, Any]]) -> str:
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """One row each; parameters as `param.<name>`."""
-    names = list(dict.fromkeys(name for row in found for name in row["params"]))
+    names = list(dict.fromkeys(name for row in rows for name in row["params"]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*(f"param.{name}" for name in names), "metric", "unit", *COLUMNS])
-    for row in found:
+    for row in rows:
         params = [safe(show(row["params"][name])) if name in row["params"] else "" for name in names]
         writer.writerow([*params, row["metric"], row["unit"], *(row[field] for field in COLUMNS)])
     return out.getvalue()
 
 
-def render(found: Sequence[Mapping[str, Any]]) -> str:
+def render(rows: Sequence[Mapping[str, Any]]) -> str:
     """A table for the terminal: mean and the half width of its t interval, or the interval where it has no middle."""
-    if not found:
+    if not rows:
         return "no numbers\n"
     lines = []
-    for row in found:
+    for row in rows:
         where = ", ".join(f"{name}={show(value)}" for name, value in row["params"].items()) or "all runs"
         spread = "" if row["t_low"] is None else f"± {number((row['t_high'] - row['t_low']) / 2)}"
         mark = "" if not row.get("differs") else "differs"

@@ -139,12 +139,14 @@ def _check(claim: Claim, runs: Sequence[Run], elsewhere: Results) -> Finding:
 
 def _groups(claim: Claim, runs: Sequence[Run]) -> list[Group]:
     """The cells that the claim is about, by the values of the parameters that it leaves open."""
-    found: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
     named = {*claim.where, *claim.parameters}
     for cell in relations.matching(cells(runs), claim.where):
         open_values = {name: value for name, value in cell.params.items() if name not in named}
-        found.setdefault(tuple((name, show(value)) for name, value in open_values.items()), []).append(cell)
-    return [Group({name: members[0].params[name] for name, _ in key}, tuple(members)) for key, members in found.items()]
+        groups.setdefault(tuple((name, show(value)) for name, value in open_values.items()), []).append(cell)
+    return [
+        Group({name: members[0].params[name] for name, _ in key}, tuple(members)) for key, members in groups.items()
+    ]
 
 
 def _part(group: Group, alternatives: relations.Alternatives, groups: int) -> Part:

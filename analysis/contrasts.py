@@ -146,8 +146,8 @@ def _mean(values: dict[int | None, float]) -> float:
 
 def _sizes(first: int, most: int) -> Sequence[int]:
     """Sample sizes to try: each up to 50, then in steps of 2 %."""
-    found, size = [], first
+    sizes, size = [], first
     while size <= most:
-        found.append(size)
+        sizes.append(size)
         size += 1 if size < 50 else size // 50
-    return found
+    return sizes

@@ -75,13 +75,13 @@ def parse(data: Mapping[str, Any]) -> Expectation:
         find(name)
     except UnknownMetricError as error:
         raise ExpectationError(f"expectation on {name}: {error}") from error
-    given = [bound for bound in BOUNDS if data.get(bound) is not None]
-    if not given or (len(given) > 1 and ("equals" in given or "within" in given)):
+    bounds = [bound for bound in BOUNDS if data.get(bound) is not None]
+    if not bounds or (len(bounds) > 1 and ("equals" in bounds or "within" in bounds)):
         raise ExpectationError(
-            f"expectation on {name} has {given or 'no bound'}; write min, max or both, or equals, or within"
+            f"expectation on {name} has {bounds or 'no bound'}; write min, max or both, or equals, or within"
         )
     low, high = data.get("min"), data.get("max")
-    if "within" in given:
+    if "within" in bounds:
         within = data["within"]
         if not isinstance(within, Sequence) or isinstance(within, str) or len(within) != 2:
             raise ExpectationError(f"expectation on {name}: within is {within!r}; write [low, high]")

@@ -31,12 +31,16 @@ def problems(folder: Path, document: Mapping[str, Any], parts: Sequence[str] = P
     kept = document[KEY]
     if not isinstance(kept, dict):
         return [f"run.json: {KEY} is {type(kept).__name__}, not an object"]
-    wanted = {name: value for name, value in kept.items() if name.partition("/")[0] in parts}
-    there = digests(folder, parts)
+    recorded = {name: value for name, value in kept.items() if name.partition("/")[0] in parts}
+    current = digests(folder, parts)
     return [
-        *(f"{name}: is not there any more" for name in sorted(wanted.keys() - there.keys())),
-        *(f"{name}: was not there when the run was finished" for name in sorted(there.keys() - wanted.keys())),
-        *(f"{name}: was changed" for name in sorted(there.keys() & wanted.keys()) if there[name] != wanted[name]),
+        *(f"{name}: is not there any more" for name in sorted(recorded.keys() - current.keys())),
+        *(f"{name}: was not there when the run was finished" for name in sorted(current.keys() - recorded.keys())),
+        *(
+            f"{name}: was changed"
+            for name in sorted(current.keys() & recorded.keys())
+            if current[name] != recorded[name]
+        ),
     ]
 
 

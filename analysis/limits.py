@@ -19,8 +19,8 @@ def judge(facts: Mapping[str, Any], records: Path) -> Iterator[tuple[str, str, s
     """
     yield from _windows(records / "tcp_info.parquet")
     for node, counts in facts.get("tcp_shortages", {}).items():
-        words = ", ".join(f"{name} {count}" for name, count in counts.items())
-        yield "tcp-memory", "warning", f"{node}: TCP lacked memory ({words}), which limits flows beside their windows"
+        text = ", ".join(f"{name} {count}" for name, count in counts.items())
+        yield "tcp-memory", "warning", f"{node}: TCP lacked memory ({text}), which limits flows beside their windows"
 
 
 def _windows(file: Path) -> Iterator[tuple[str, str, str]]:

@@ -78,13 +78,15 @@ def standings(rule: Repeats, runs: Sequence[Run]) -> list[Standing]:
 
 
 def _standing(rule: Repeats, asked: Precision, cell: Cell) -> Standing:
-    found = cell.estimate(asked.metric)
-    if found is None or found.t_interval is None:
-        n, mean = (0, None) if found is None else (found.n, found.mean)
-        copies = 0 if found is None else cell.copies
+    estimate = cell.estimate(asked.metric)
+    if estimate is None or estimate.t_interval is None:
+        n, mean = (0, None) if estimate is None else (estimate.n, estimate.mean)
+        copies = 0 if estimate is None else cell.copies
         return Standing(cell.params, asked, rule, len(cell.runs), n, mean, None, None, copies)
-    half = (found.t_interval.high - found.t_interval.low) / 2
-    return Standing(cell.params, asked, rule, len(cell.runs), found.n, found.mean, half, asked.allowed(found.mean))
+    half = (estimate.t_interval.high - estimate.t_interval.low) / 2
+    return Standing(
+        cell.params, asked, rule, len(cell.runs), estimate.n, estimate.mean, half, asked.allowed(estimate.mean)
+    )
 
 
 def of_spec(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[Standing]:

@@ -96,43 +96,43 @@ def _table(claim: Published, runs: Sequence[Run]) -> list[Row]:
 
 
 def _row(claim: Published, value: PublishedValue, runs: Sequence[Run]) -> Row:
-    found, problem = _measured(claim.metric, value.where, runs)
+    estimate, problem = _measured(claim.metric, value.where, runs)
     outcome: Outcome = "not comparable"
     if claim.not_comparable:
         reason = claim.not_comparable
     elif value.value is None:
         reason = "the number is lost in the paper's copy"
-    elif found is None:
+    elif estimate is None:
         reason = problem
     else:
-        outcome, reason = _judged(claim, value.value, found)
+        outcome, reason = _judged(claim, value.value, estimate)
     return Row(
         source=claim.source,
         metric=claim.metric,
         unit=find(claim.metric).unit,
         where=value.where,
         published=value.value,
-        measured=None if found is None else found.mean,
-        interval=None if found is None else found.t_interval,
-        runs=0 if found is None else found.n,
+        measured=None if estimate is None else estimate.mean,
+        interval=None if estimate is None else estimate.t_interval,
+        runs=0 if estimate is None else estimate.n,
         outcome=outcome,
         reason=reason,
     )
 
 
-def _judged(claim: Published, published: float, found: Estimate) -> tuple[Outcome, str]:
+def _judged(claim: Published, published: float, estimate: Estimate) -> tuple[Outcome, str]:
     allowed = claim.allowed(published)
     if allowed is None:
         return "agrees", ""  # the order decides
     low, high = published - allowed, published + allowed
-    if low <= found.mean <= high:
+    if low <= estimate.mean <= high:
         return "agrees", ""
-    apart = f"{abs(found.mean - published) / abs(published):.0%}" if published else f"{abs(found.mean):.3g}"
-    words = f"{apart} {'above' if found.mean > published else 'below'} the published value"
-    interval = found.t_interval
+    apart = f"{abs(estimate.mean - published) / abs(published):.0%}" if published else f"{abs(estimate.mean):.3g}"
+    note = f"{apart} {'above' if estimate.mean > published else 'below'} the published value"
+    interval = estimate.t_interval
     if interval is not None and interval.low <= high and interval.high >= low:
-        return "agrees", f"{words}; its interval reaches the tolerance"
-    return "disagrees", words
+        return "agrees", f"{note}; its interval reaches the tolerance"
+    return "disagrees", note
 
 
 def _measured(metric: str, where: Mapping[str, Any], runs: Sequence[Run]) -> tuple[Estimate | None, str]:
@@ -148,11 +148,11 @@ def _measured(metric: str, where: Mapping[str, Any], runs: Sequence[Run]) -> tup
     if len(meant) > 1:
         open_names = [name for name in known if len({show(cell.params.get(name)) for cell in meant}) > 1]
         return None, f"{len(meant)} combinations match; `where` has to name {', '.join(open_names)}"
-    found = meant[0].estimate(metric)
-    if found is None:
+    estimate = meant[0].estimate(metric)
+    if estimate is None:
         counted = len(meant[0].counted)
         return None, f"{metric} is unknown in the runs" if counted else "no run of these is complete and valid"
-    return found, ""
+    return estimate, ""
 
 
 def _ordered(rows: Sequence[Row], judged: bool) -> list[Row]:
@@ -172,11 +172,11 @@ def _ordered(rows: Sequence[Row], judged: bool) -> list[Row]:
     for i, before in enumerate(rows):
         row = before
         if i in against:
-            words = f"the other way round with {_few(against[i])}"
-            row = replace(row, outcome="disagrees", reason="; ".join(part for part in (row.reason, words) if part))
+            note = f"the other way round with {_few(against[i])}"
+            row = replace(row, outcome="disagrees", reason="; ".join(part for part in (row.reason, note) if part))
         elif i in undecided and not (judged and row.outcome == "disagrees"):
-            words = f"the intervals do not decide the order with {_few(undecided[i])}"
-            row = replace(row, outcome="not comparable", reason=words)
+            note = f"the intervals do not decide the order with {_few(undecided[i])}"
+            row = replace(row, outcome="not comparable", reason=note)
         result.append(row)
     return result
 

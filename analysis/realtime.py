@@ -22,13 +22,13 @@ def judge(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
     facts: guest.json, whose `realtime` holds what agent.monitor saw, by machine where there are several
     """
-    seen = facts.get("realtime")
-    if not seen:
+    realtime = facts.get("realtime")
+    if not realtime:
         return
-    machines = seen if "timers" not in seen else {"": seen}
+    machines = realtime if "timers" not in realtime else {"": realtime}
     for name, row in machines.items():
-        for rule, severity, words in _machine(row):
-            yield rule, severity, f"{name}: {words}" if name else words
+        for rule, severity, message in _machine(row):
+            yield rule, severity, f"{name}: {message}" if name else message
     if facts.get("host", {}).get("accelerator") == "tcg":
         yield (
             "emulated-cpu",

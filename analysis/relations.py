@@ -82,8 +82,8 @@ class Group:
 
 
 def matching(cells: Sequence[Cell], where: Mapping[str, Any]) -> list[Cell]:
-    wanted = {name: show(value) for name, value in where.items()}
-    return [cell for cell in cells if all(show(cell.params.get(name)) == text for name, text in wanted.items())]
+    shown = {name: show(value) for name, value in where.items()}
+    return [cell for cell in cells if all(show(cell.params.get(name)) == text for name, text in shown.items())]
 
 
 def place(where: Mapping[str, Any]) -> str:
@@ -226,7 +226,7 @@ def _crossing(claim: Claim, relation: Crossing, group: Group) -> list[Statement]
         raise ClaimError(f"{over} has values that are no numbers; a crossing needs numbers")
     if low >= high:
         raise ClaimError(f"between {relation.between}: write [low, high]")
-    found = []
+    crossings = []
     for text, number in numbers.items():
         assert number is not None
         if low < number < high:
@@ -235,11 +235,11 @@ def _crossing(claim: Claim, relation: Crossing, group: Group) -> list[Statement]
         above = number <= low
         words = f"{_name(claim, relation.first)} {'above' if above else 'below'} {_name(claim, relation.second)} at {over}={text}"
         terms = (a, minus(b)) if above else (b, minus(a))
-        found.append(Statement(words, terms, low=0.0, strict=True))
+        crossings.append(Statement(words, terms, low=0.0, strict=True))
     sides = {numbers[text] <= low for text in values if not low < (numbers[text] or 0.0) < high}  # type: ignore[operator]
     if sides != {True, False}:
         raise MissingCellError(f"no values of {over} on both sides of {' … '.join(map(show, relation.between))}")
-    return found
+    return crossings
 
 
 def _only(claim: Claim, group: Group) -> Term:

@@ -123,10 +123,10 @@ def identity(path: Path) -> tuple[str, str]:
 
 def other_format(version: Any) -> str:
     """What to do about a run.json of another format than this program's."""
-    seen = f"result format {version!r}, this Warpbed reads {FORMAT}"
+    message = f"result format {version!r}, this Warpbed reads {FORMAT}"
     if isinstance(version, int) and version > FORMAT:
-        return f"{seen}: a newer Warpbed made it; update this checkout"
-    return f"{seen}: not written by any Warpbed; delete the folder and run the experiment again (./warpbed run)"
+        return f"{message}: a newer Warpbed made it; update this checkout"
+    return f"{message}: not written by any Warpbed; delete the folder and run the experiment again (./warpbed run)"
 
 
 def load_run(path: Path) -> Run:

@@ -84,11 +84,11 @@ def is_number(value: Any) -> bool:
 def cells(runs: Sequence[Run]) -> tuple[Cell, ...]:
     """The runs by parameters, in the order in which they come. Runs without readable parameters belong to none."""
     names = parameters(runs)
-    found: dict[tuple[str, ...], list[Run]] = {}
+    groups: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
         if run.status not in ("unreadable", "missing"):
-            found.setdefault(tuple(show(run.params.get(name)) for name in names), []).append(run)
-    return tuple(Cell(members[0].params, tuple(members)) for members in found.values())
+            groups.setdefault(tuple(show(run.params.get(name)) for name in names), []).append(run)
+    return tuple(Cell(members[0].params, tuple(members)) for members in groups.values())
 
 
 def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:

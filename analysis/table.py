@@ -76,8 +76,8 @@ def render(runs: Sequence[Run], style: Style) -> str:
 
 def problems(run: Run) -> list[str]:
     """What a reader has to know before using the run's numbers."""
-    found = [run.error.splitlines()[0]] if run.error else []
-    return found + [f"{reason.severity} {reason.rule}: {reason.message}" for reason in run.reasons if not run.error]
+    messages = [run.error.splitlines()[0]] if run.error else []
+    return messages + [f"{reason.severity} {reason.rule}: {reason.message}" for reason in run.reasons if not run.error]
 
 
 def as_json(runs: Sequence[Run]) -> str:

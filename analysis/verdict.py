@@ -61,9 +61,9 @@ def _idle_rtt(e: Evidence) -> Iterator[Reason]:
         low, high = idle_rtt_bounds_ns(e.plan.network, source, destination, PROBE_BYTES)
         tolerance = realtime.RTT_TOLERANCE_NS if e.plan.realtime else RTT_TOLERANCE_NS
         if not low - tolerance <= measured <= high + tolerance:
-            asked = f"{low / 1e6:.4f} ms" if low == high else f"{low / 1e6:.4f} to {high / 1e6:.4f} ms"
+            expected = f"{low / 1e6:.4f} ms" if low == high else f"{low / 1e6:.4f} to {high / 1e6:.4f} ms"
             yield Reason(
-                "idle-rtt", "error", f"{source}–{destination}: {measured / 1e6:.4f} ms measured, {asked} asked"
+                "idle-rtt", "error", f"{source}–{destination}: {measured / 1e6:.4f} ms measured, {expected} asked"
             )
 
 
@@ -72,8 +72,10 @@ def _calibration(e: Evidence) -> Iterator[Reason]:
     if "calibration" not in e.facts:
         return
     for row in calibration.off(calibration.judge(e.plan, e.facts["calibration"])):
-        words = f"{calibration.shown(row.measured, row.unit)} measured, {calibration.shown(row.asked, row.unit)} asked"
-        yield Reason("calibration", "error", f"{row.link}: {row.quantity}: {words}")
+        message = (
+            f"{calibration.shown(row.measured, row.unit)} measured, {calibration.shown(row.asked, row.unit)} asked"
+        )
+        yield Reason("calibration", "error", f"{row.link}: {row.quantity}: {message}")
 
 
 def _offloads(e: Evidence) -> Iterator[Reason]:
@@ -99,18 +101,18 @@ def _lost_records(e: Evidence) -> Iterator[Reason]:
 
 
 def _damaged(e: Evidence) -> Iterator[Reason]:
-    for words in e.damage:
-        yield Reason("damaged-file", "error", f"{words}; only what stands before was used")
+    for message in e.damage:
+        yield Reason("damaged-file", "error", f"{message}; only what stands before was used")
 
 
 def _clocks(e: Evidence) -> Iterator[Reason]:
     for clock in e.clocks:
         if clock["against"] is None:
-            words = "no flow captured at both ends ties it to the run's; its times are taken as they are"
-            yield Reason("clock-unknown", "warning", f"clock {clock['clock']}: {words}")
+            message = "no flow captured at both ends ties it to the run's; its times are taken as they are"
+            yield Reason("clock-unknown", "warning", f"clock {clock['clock']}: {message}")
         elif clock["unsteady_us"] > UNSTEADY_CLOCK_US:
-            words = f"parts of the run are {clock['unsteady_us']:.0f} µs from one offset and drift; was it stepped?"
-            yield Reason("clock-unsteady", "warning", f"clock {clock['clock']}: {words}")
+            message = f"parts of the run are {clock['unsteady_us']:.0f} µs from one offset and drift; was it stepped?"
+            yield Reason("clock-unsteady", "warning", f"clock {clock['clock']}: {message}")
 
 
 def _frames(e: Evidence) -> Iterator[Reason]:
@@ -123,8 +125,8 @@ def _frames(e: Evidence) -> Iterator[Reason]:
         if row["data_packets"] == 0 and _is_flow(e.plan, row["flow"]):
             yield Reason("no-data", "error", f"flow {row['flow']}: not one data packet was captured")
         if row["unseen_bytes"]:
-            words = f"{row['unseen_bytes']} bytes were acknowledged that the sender's capture never saw"
-            yield Reason("capture-gaps", "error", f"flow {row['flow']}: {words}")
+            message = f"{row['unseen_bytes']} bytes were acknowledged that the sender's capture never saw"
+            yield Reason("capture-gaps", "error", f"flow {row['flow']}: {message}")
 
 
 def _is_flow(plan: Plan, name: str) -> bool:
@@ -165,11 +167,11 @@ def _loss(e: Evidence) -> Iterator[Reason]:
         if direction.bit_errors:
             spread += offered * abs(direction.mean_loss(FULL_FRAME_BYTES) - direction.mean_loss(BARE_ACK_BYTES))
         if abs(drops - offered * share) > spread:
-            asked = f"{share:.4%} of {offered} asked"
+            expected = f"{share:.4%} of {offered} asked"
             yield Reason(
                 "loss",
                 "warning",
-                f"{name}: {drops} packets lost, {asked}; outside the 99 % interval of ±{spread:.0f}",
+                f"{name}: {drops} packets lost, {expected}; outside the 99 % interval of ±{spread:.0f}",
             )
 
 
@@ -203,15 +205,15 @@ def _rate(e: Evidence) -> Iterator[Reason]:
         )
         slack = 2 * len(first) * FULL_FRAME_BYTES
         if total_s >= SATURATED_S and abs(total - could) > tolerance * could + slack:
-            words = f"{total * 8e-6 / total_s:.3f} Mbit/s under load, {could * 8e-6 / total_s:.3f} asked"
-            yield Reason("rate", "error", f"{interface.name}: {words}")
+            message = f"{total * 8e-6 / total_s:.3f} Mbit/s under load, {could * 8e-6 / total_s:.3f} asked"
+            yield Reason("rate", "error", f"{interface.name}: {message}")
         windows = np.searchsorted(time_ns, time_ns + 10**9)
         whole = np.flatnonzero(windows < len(time_ns))
         for a, b in zip(whole, windows[whole], strict=True):
             could = direction.capacity_bytes(int(time_ns[a]), int(time_ns[b]))
             if sent[b] - sent[a] > could * (1 + tolerance) + BURST_BYTES:
-                words = f"{(sent[b] - sent[a]) * 8e-6:.3f} Mbit/s in one second, {could * 8e-6:.3f} asked"
-                yield Reason("rate", "error", f"{interface.name}: {words}")
+                message = f"{(sent[b] - sent[a]) * 8e-6:.3f} Mbit/s in one second, {could * 8e-6:.3f} asked"
+                yield Reason("rate", "error", f"{interface.name}: {message}")
                 break
 
 
@@ -231,9 +233,9 @@ def _buffer(e: Evidence) -> Iterator[Reason]:
                     "buffer", "error", f"{interface.name}: {queue['drops'][-1]} drops in a queue that has no limit"
                 )
             continue
-        seen = int(queue["backlog_packets" if buffer.unit == "packets" else "backlog_bytes"].max())
-        if seen > buffer.size:
-            yield Reason("buffer", "error", f"{interface.name}: {seen} {buffer.unit} in a buffer of {buffer.size}")
+        highest = int(queue["backlog_packets" if buffer.unit == "packets" else "backlog_bytes"].max())
+        if highest > buffer.size:
+            yield Reason("buffer", "error", f"{interface.name}: {highest} {buffer.unit} in a buffer of {buffer.size}")
 
 
 def _limits(e: Evidence) -> Iterator[Reason]:
@@ -244,10 +246,10 @@ def _limits(e: Evidence) -> Iterator[Reason]:
 def _cage(e: Evidence) -> Iterator[Reason]:
     for line in e.console.splitlines():
         if line.startswith("cage: "):
-            words = (
+            message = (
                 f"the guest ran without its cage ({line.removeprefix('cage: ')}) and could write wherever this user can"
             )
-            yield Reason("uncaged", "warning", words)
+            yield Reason("uncaged", "warning", message)
 
 
 def _kernel(e: Evidence) -> Iterator[Reason]:
@@ -262,8 +264,8 @@ def _realtime(e: Evidence) -> Iterator[Reason]:
 
 
 def _campaign_clocks(e: Evidence) -> Iterator[Reason]:
-    for words in clock_reasons(e.facts["wan"]) if "wan" in e.facts else ():
-        yield Reason("clock", "warning", words)
+    for message in clock_reasons(e.facts["wan"]) if "wan" in e.facts else ():
+        yield Reason("clock", "warning", message)
 
 
 RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (

@@ -60,8 +60,8 @@ def sync_tree(folder: Path) -> None:
 
 def exchange_folders(one: Path, other: Path) -> None:
     """Let two folders of one file system change names in one step. Raises OSError."""
-    done = _libc.renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE)
-    if done != 0:
+    status = _libc.renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE)
+    if status != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), str(one), None, str(other))
 

@@ -39,8 +39,8 @@ def names_in(text: str) -> tuple[str, ...]:
     """The names of a formula's quantities, each once; raises FormulaError where it is none."""
     tree = _parsed(text)
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    found = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions)
-    return tuple(dict.fromkeys(found))
+    names = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions)
+    return tuple(dict.fromkeys(names))
 
 
 def value(text: str, names: Mapping[str, float]) -> float:

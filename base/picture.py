@@ -69,8 +69,8 @@ def _box(package: str, used: list[str], x: float, y: float, width: float) -> lis
     return parts + [_text(x + 12, first + row * LINE_HEIGHT, line, 'fill="#666"') for row, line in enumerate(below)]
 
 
-def _text(x: float, y: float, words: str, attributes: str = "") -> str:
-    return f'<text x="{x:g}" y="{y:g}"{" " * bool(attributes)}{attributes}>{html.escape(words)}</text>'
+def _text(x: float, y: float, text: str, attributes: str = "") -> str:
+    return f'<text x="{x:g}" y="{y:g}"{" " * bool(attributes)}{attributes}>{html.escape(text)}</text>'
 
 
 if __name__ == "__main__":

@@ -221,23 +221,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
     parser.add_argument("--packets", type=int, default=PACKETS)
-    given = parser.parse_args()
+    options = parser.parse_args()
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
         print(f"not installed: {', '.join(missing)}; as root: apt-get install {' '.join(missing)}", file=sys.stderr)
         return 2
     total = Found()
-    files = [file for path in given.paths for file in captures(path)]
+    files = [file for path in options.paths for file in captures(path)]
     for file in files:
-        found = agreement(file, given.packets)
-        print(f"{file}: {found.packets} packets, {found.samples} RTT samples")
-        for kind, count in found.explained.items():
+        agreed = agreement(file, options.packets)
+        print(f"{file}: {agreed.packets} packets, {agreed.samples} RTT samples")
+        for kind, count in agreed.explained.items():
             print(f"  {count} {kind}")
-        for line in found.unexplained:
+        for line in agreed.unexplained:
             print(f"  NOT EXPLAINED: {line}")
-        total.packets += found.packets
-        total.samples += found.samples
-        total.explained += found.explained
-        total.unexplained += found.unexplained
+        total.packets += agreed.packets
+        total.samples += agreed.samples
+        total.explained += agreed.explained
+        total.unexplained += agreed.unexplained
     print(
         f"{len(files)} captures, {total.packets} packets, {total.samples} RTT samples, {len(total.unexplained)} differences not explained"
     )

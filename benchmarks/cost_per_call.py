@@ -49,10 +49,10 @@ class Cost:
 
 def registered() -> list[str]:
     """The names that the project's modules register."""
-    found: list[str] = []
+    names: list[str] = []
     for source in sorted(MODULES.glob("tcp_*.c")):
-        found += [a or b for a, b in REGISTERED.findall(source.read_text())]
-    return found
+        names += [a or b for a, b in REGISTERED.findall(source.read_text())]
+    return names
 
 
 def build(kernel: GuestKernel, work: Path) -> None:
@@ -62,9 +62,9 @@ def build(kernel: GuestKernel, work: Path) -> None:
     tree = kernel.linux.parent / "build"
     command = ["make", "-C", str(tree), "ARCH=um", f"M={work}", "W=1", "modules"]
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode:
-        raise WarpbedError(f"building the test module failed:\n{done.stderr.strip()}")
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if completed.returncode:
+        raise WarpbedError(f"building the test module failed:\n{completed.stderr.strip()}")
     for module in kernel.modules.glob("tcp_*.ko"):
         shutil.copy(module, work)
 
@@ -79,20 +79,20 @@ def measure(kernel: GuestKernel, names: list[str], *, cpu: int, batches: int) ->
         build(kernel, work)
         guest = boot.python(HERE / "guest.py", str(batches), *names, "end")
         line = boot.arguments(kernel, 256, boot.SYSTEM_PYTHON, "loglevel=4", f"wb_out={work}", *guest)
-        done = subprocess.run(
+        completed = subprocess.run(
             boot.caged(cpu, work, line), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S,
             env=boot.ENVIRONMENT, cwd="/", check=False,
         )  # fmt: skip
-    found = [Cost(name, *(int(ps) / 1e3 for ps in numbers)) for name, *numbers in LINE.findall(done.stdout)]
-    if "COST done" not in done.stdout:
-        raise WarpbedError(f"the guest ended (code {done.returncode}) before the end:\n{done.stdout[-2000:]}")
-    return found
+    costs = [Cost(name, *(int(ps) / 1e3 for ps in numbers)) for name, *numbers in LINE.findall(completed.stdout)]
+    if "COST done" not in completed.stdout:
+        raise WarpbedError(f"the guest ended (code {completed.returncode}) before the end:\n{completed.stdout[-2000:]}")
+    return costs
 
 
 def table(costs: list[Cost]) -> str:
     columns = ("ack_ns", "later_ns", "loss_ns")
     cubic = next((cost for cost in costs if cost.name == "cubic"), None)
-    head = "".join(f"{words:>16}{'x cubic':>9}" for words in ("ns per ACK", "… after losses", "ns per loss"))
+    head = "".join(f"{heading:>16}{'x cubic':>9}" for heading in ("ns per ACK", "… after losses", "ns per loss"))
     lines = [f"{'algorithm':14}{head}"]
     for cost in sorted(costs, key=lambda cost: cost.ack_ns):
         values = [(getattr(cost, name), getattr(cubic, name, float("nan"))) for name in columns]

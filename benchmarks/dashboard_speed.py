@@ -199,11 +199,11 @@ def _scans(node: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
 
 
 def _summed(scans: list[tuple[str, str, int]]) -> dict[tuple[str, str], tuple[int, int]]:
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
     for kind, relation, rows in scans:
-        count, total = found.get((kind, relation), (0, 0))
-        found[kind, relation] = (count + 1, total + rows)
-    return found
+        count, total = sums.get((kind, relation), (0, 0))
+        sums[kind, relation] = (count + 1, total + rows)
+    return sums
 
 
 def _of_dashboards(drawn: list[Drawn]) -> dict[str, float]:
@@ -247,10 +247,10 @@ def main() -> None:
             stack.enter_context(tempfile.TemporaryDirectory(prefix="warpbed-bench-", dir="/var/tmp"))
         )
         settings = {"shared_buffers": "1GB", "max_wal_size": "8GB", "work_mem": "64MB"}
-        there = (place / "pg/filled").exists()
+        is_filled = (place / "pg/filled").exists()
         server = stack.enter_context(debian_server.running(place / "pg", **settings))
         database = store_lab.make(server, "bench")
-        if not there:
+        if not is_filled:
             measured = ingestion(database, place / "results")
             print(json.dumps({"ingestion": measured}), flush=True)
             if not options.rows:

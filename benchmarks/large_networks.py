@@ -160,11 +160,11 @@ def _limited_s(records: Path) -> float:
 
 def _digest(raw: Path) -> str:
     """SHA-256 of all captured packets and all samples, with their times."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in sorted([*raw.glob("*.pcap"), *raw.glob("*.bin")]):
         with file.open("rb") as content:
-            found.update(file.name.encode() + hashlib.file_digest(content, "sha256").digest())
-    return found.hexdigest()
+            digest.update(file.name.encode() + hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()
 
 
 def main() -> int:

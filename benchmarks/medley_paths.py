@@ -163,12 +163,12 @@ def measure(path: Drawn, cpu: int) -> Seen:
     with tempfile.TemporaryDirectory(prefix="warpbed-medley-") as folder:
         file, results = Path(folder) / "path.yml", Path(folder) / "results"
         file.write_text(experiment(path))
-        done = subprocess.run(
+        completed = subprocess.run(
             ["taskset", "-c", str(cpu), sys.executable, "-P", "-m", "testbed", "execute", file, "--results", results],
             capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
         )  # fmt: skip
-        if done.returncode:
-            raise RuntimeError(f"{path}: {done.stdout}{done.stderr}")
+        if completed.returncode:
+            raise RuntimeError(f"{path}: {completed.stdout}{completed.stderr}")
         (name,) = results.glob("*/*/run.json")
         run = json.loads(name.read_text())
     numbers = run["metrics"]
@@ -190,25 +190,30 @@ def main() -> int:
     parser.add_argument("--most-packets", type=int, default=MOST_PACKETS)
     parser.add_argument("--list", action="store_true", help="draw the paths and run none")
     options = parser.parse_args()
-    wanted = {int(number) for number in options.only.split(",") if number}
+    numbers = {int(number) for number in options.only.split(",") if number}
     heads = ("Mbit/s", "RTT ms", "buffer", "mu d", "model s", "util", "queue", "most", "drops", "")
     print(f"{'path':>4}" + "".join(f"{head:>9}" for head in heads), flush=True)
     failed = 0
     for number, path in enumerate(draw(options.seed, options.count)):
-        if wanted and number not in wanted:
+        if numbers and number not in numbers:
             continue
         model = "never" if path.converged_s is None else f"{path.converged_s:.1f}"
         cells = [f"{path.rate_mbit:g}", f"{path.rtt_ms:g}", f"{path.buffer}", f"{path.bdp:.0f}", model]
         if options.list or path.packets > options.most_packets:
             cells += ["", "", "", "", f"  {path.packets / 1e6:.1f} million packets: not run"]
         else:
-            seen = measure(path, options.cpu)
-            words = "good" if seen.good else "FAILED"
-            if path.converged_s is None and not seen.good:
-                words = f"model {path.model_utilisation:.3f}"
-            failed += words == "FAILED"
-            cells += [f"{seen.utilisation:.4f}", f"{seen.queued:.2f}", f"{seen.most_queued:g}", f"{seen.drops}"]
-            cells.append("  " + words + ("" if seen.verdict == "valid" else f" ({seen.verdict})"))
+            measured = measure(path, options.cpu)
+            text = "good" if measured.good else "FAILED"
+            if path.converged_s is None and not measured.good:
+                text = f"model {path.model_utilisation:.3f}"
+            failed += text == "FAILED"
+            cells += [
+                f"{measured.utilisation:.4f}",
+                f"{measured.queued:.2f}",
+                f"{measured.most_queued:g}",
+                f"{measured.drops}",
+            ]
+            cells.append("  " + text + ("" if measured.verdict == "valid" else f" ({measured.verdict})"))
         print(f"{number:>4}" + "".join(f"{cell:>9}" for cell in cells), flush=True)
     return 1 if failed else 0
 

@@ -123,12 +123,12 @@ def huge(out: Path) -> dict[str, float]:
     )
     with subprocess.Popen([sys.executable, "-c", feed, pipe], cwd=ROOT) as feeder:
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 [sys.executable, "-c", script, pipe, out], capture_output=True, text=True, check=True, cwd=ROOT
             )
         finally:
             feeder.kill()
-    return dict(json.loads(done.stdout))
+    return dict(json.loads(completed.stdout))
 
 
 def main() -> int:
@@ -137,14 +137,14 @@ def main() -> int:
     parser.add_argument("--huge", action="store_true", help="10 GB of 10 000 flows too")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--json", type=Path, help="write the figures there")
-    given = parser.parse_args()
-    packets = PACKETS // 10 if given.quick else PACKETS
+    options = parser.parse_args()
+    packets = PACKETS // 10 if options.quick else PACKETS
     figures: dict[str, Any] = {"cpu": cpu_model(), "cpus": os.cpu_count(), "load": os.getloadavg(), "packets": packets}
     with tempfile.TemporaryDirectory() as folder:
         for flows in FLOWS:
             path = Path(folder) / f"{flows}.pcap"
             generate(path, flows=flows, packets=packets)
-            figures[f"{flows} flows"] = rows = one_file(path, Path(folder) / "out", packets, given.repeats)
+            figures[f"{flows} flows"] = rows = one_file(path, Path(folder) / "out", packets, options.repeats)
             print(
                 f"{packets} packets, {flows} flow(s), {path.stat().st_size / 1e6:.0f} MB; load {os.getloadavg()[0]:.1f}"
             )
@@ -155,11 +155,11 @@ def main() -> int:
             print(
                 f"  two threads over one: {one['wall_s'] / two['wall_s']:.2f}; two processes that share nothing: {ceiling:.2f}"
             )
-        if given.huge:
+        if options.huge:
             figures["huge"] = row = huge(Path(folder) / "out")
             print("  ".join(f"{key} {value:.6g}" for key, value in row.items()))
-    if given.json:
-        given.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0
 
 

@@ -53,13 +53,13 @@ def build() -> Path:
         "PATH": f"{cargo.parent}:{os.environ.get('PATH', '')}",
     }
     with locked(cache_dir() / "native" / ".locks" / "target"):
-        done = subprocess.run(
+        completed = subprocess.run(
             [cargo, "build", "--release", "--locked", "--quiet"],
             cwd=FUZZ, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
-    if done.returncode:
-        words = "\n".join(done.stderr.strip().splitlines()[-LAST_LINES:])
-        raise NativeError(f"the fuzzers could not be built ({cargo}):\n{words}")
+    if completed.returncode:
+        last_lines = "\n".join(completed.stderr.strip().splitlines()[-LAST_LINES:])
+        raise NativeError(f"the fuzzers could not be built ({cargo}):\n{last_lines}")
     return native.target_dir() / "x86_64-unknown-linux-gnu" / "release"
 
 
@@ -68,30 +68,32 @@ def run(target: str, seconds: int, found: Path) -> Outcome:
     program = build() / target
     findings = found / "findings"
     findings.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
+    completed = subprocess.run(
         [program, f"-max_total_time={seconds}", f"-max_len={LONGEST_INPUT_BYTES}", f"-timeout={HANG_S}",
          f"-rss_limit_mb={MEMORY_MIB}", "-print_final_stats=1", "-verbosity=1", f"-artifact_prefix={findings}/",
          found, FUZZ / "corpus" / target],
         capture_output=True, text=True, errors="replace", check=False,
     )  # fmt: skip
-    words = done.stderr
-    edges = [int(number) for number in re.findall(r"\bcov: (\d+)", words)]
-    broken = re.search(r"Test unit written to (.+)", words)
-    if done.returncode and broken is None:
-        raise NativeError(f"{program} ended with {done.returncode}:\n" + "\n".join(words.splitlines()[-LAST_LINES:]))
+    output = completed.stderr
+    edges = [int(number) for number in re.findall(r"\bcov: (\d+)", output)]
+    broken = re.search(r"Test unit written to (.+)", output)
+    if completed.returncode and broken is None:
+        raise NativeError(
+            f"{program} ended with {completed.returncode}:\n" + "\n".join(output.splitlines()[-LAST_LINES:])
+        )
     return Outcome(
-        _stat(words, "number_of_executed_units"),
+        _stat(output, "number_of_executed_units"),
         max(edges, default=0),
-        _stat(words, "new_units_added"),
+        _stat(output, "new_units_added"),
         Path(broken[1]) if broken else None,
-        words,
+        output,
     )
 
 
-def _stat(words: str, name: str) -> int:
+def _stat(output: str, name: str) -> int:
     """Of libFuzzer's final statistics; 0 where a finding ended it before."""
-    found = re.search(rf"stat::{name}:\s+(\d+)", words)
-    return int(found[1]) if found else 0
+    match = re.search(rf"stat::{name}:\s+(\d+)", output)
+    return int(match[1]) if match else 0
 
 
 def main() -> int:
@@ -99,12 +101,12 @@ def main() -> int:
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--found", type=Path, help="keep new inputs and findings there (default: a temporary folder)")
-    given = parser.parse_args()
-    if given.seconds < 1:
-        parser.error(f"--seconds {given.seconds}: a number from 1 on")
-    found = given.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))
+    options = parser.parse_args()
+    if options.seconds < 1:
+        parser.error(f"--seconds {options.seconds}: a number from 1 on")
+    found = options.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))
     try:
-        outcome = run(given.target, given.seconds, found.resolve())
+        outcome = run(options.target, options.seconds, found.resolve())
     except NativeError as error:
         print(error, file=sys.stderr)
         return 2

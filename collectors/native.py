@@ -77,28 +77,28 @@ def folder() -> Path:
 
 def find_cargo() -> Path:
     """The first cargo on PATH that is new enough and has a rustc like it beside it. Raises NativeError."""
-    seen = []
+    rejected = []
     for place in dict.fromkeys(os.get_exec_path()):
         cargo, rustc = Path(place) / "cargo", Path(place) / "rustc"
         if os.access(cargo, os.X_OK):
             versions = [_version(program) for program in (cargo, rustc)]
             if min(versions) >= LEAST_RUST:
                 return cargo
-            seen.append(f"{cargo} is {'.'.join(map(str, min(versions))) if all(versions) else 'not usable'}")
+            rejected.append(f"{cargo} is {'.'.join(map(str, min(versions))) if all(versions) else 'not usable'}")
     package = "cargo-web" if _is_debian_12() else "cargo"
     raise NativeError(
         f"the packet collector is built with cargo {'.'.join(map(str, LEAST_RUST))} or newer"
-        f" ({'; '.join(seen) or 'there is none on PATH'}). As root: apt-get install --no-install-recommends {package}"
+        f" ({'; '.join(rejected) or 'there is none on PATH'}). As root: apt-get install --no-install-recommends {package}"
     )
 
 
 def _version(program: Path) -> tuple[int, ...]:
     """(major, minor); () where the program does not work, such as rustup without a toolchain."""
     try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
+        completed = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    match = re.match(r"\w+ (\d+)\.(\d+)\.", done.stdout) if done.returncode == 0 else None
+    match = re.match(r"\w+ (\d+)\.(\d+)\.", completed.stdout) if completed.returncode == 0 else None
     return tuple(map(int, match.groups())) if match else ()
 
 
@@ -126,7 +126,7 @@ def _build(out: Path, locks: list[int]) -> None:
     # flags meant for another program would end up in the module, and its key says nothing of them
     for name in ("RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET", "RUSTC_WRAPPER"):
         environment.pop(name, None)
-    done = subprocess.run(
+    completed = subprocess.run(
         command,
         cwd=CRATE,
         env=environment,
@@ -136,8 +136,8 @@ def _build(out: Path, locks: list[int]) -> None:
         errors="replace",
         pass_fds=locks,
     )
-    if done.returncode:
-        errors = "\n".join((done.stderr + done.stdout).strip().splitlines()[-LAST_LINES:])
+    if completed.returncode:
+        errors = "\n".join((completed.stderr + completed.stdout).strip().splitlines()[-LAST_LINES:])
         raise NativeError(f"the packet collector could not be built ({cargo}):\n{errors}")
     (wheel,) = out.glob("*.whl")
     with (
@@ -153,8 +153,8 @@ def _build(out: Path, locks: list[int]) -> None:
 
 
 def _module_in(archive: zipfile.ZipFile) -> str:
-    found: Iterator[str] = (name for name in archive.namelist() if name.endswith(MODULE))
-    return next(found)
+    names: Iterator[str] = (name for name in archive.namelist() if name.endswith(MODULE))
+    return next(names)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -40,12 +40,12 @@ def main() -> int:
     """Returns 1 where --check finds one that differs."""
     stale = []
     for name in TITLES:
-        file, wanted = FOLDER / f"{name}.json", text(name)
+        file, content = FOLDER / f"{name}.json", text(name)
         if "--check" in sys.argv[1:]:
-            stale += [] if file.exists() and file.read_text() == wanted else [file.name]
+            stale += [] if file.exists() and file.read_text() == content else [file.name]
         else:
             FOLDER.mkdir(exist_ok=True)
-            file.write_text(wanted)
+            file.write_text(content)
     if stale:
         print(f"out of date: {', '.join(stale)}; python -m dashboards.build writes them", file=sys.stderr)
     return 1 if stale else 0

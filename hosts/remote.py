@@ -75,7 +75,7 @@ class Remote:
     silence_s: int = 60
     extra: tuple[str, ...] = ()
 
-    def command(self, *words: str) -> list[str]:
+    def command(self, *arguments: str) -> list[str]:
         """ssh's command line for a program with arguments. Passwords are never part of it."""
         options = {
             "BatchMode": "yes",
@@ -100,38 +100,40 @@ class Remote:
         line += ["-l", self.user] if self.user else []
         line += [argument for name, value in options.items() for argument in ("-o", f'{name}="{value}"')]
         root = ["sudo", "-n"] if self.become else []
-        return [*line, *self.extra, "--", self.address, shlex.join([*root, *words])]
+        return [*line, *self.extra, "--", self.address, shlex.join([*root, *arguments])]
 
-    def call(self, *words: str, data: bytes = b"", timeout_s: float = TIMEOUT_S) -> subprocess.CompletedProcess[bytes]:
+    def call(
+        self, *arguments: str, data: bytes = b"", timeout_s: float = TIMEOUT_S
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run a program to its end, whatever its exit code. Raises UnreachableError."""
         try:
-            done = subprocess.run(self.command(*words), input=data, capture_output=True, timeout=timeout_s)
+            completed = subprocess.run(self.command(*arguments), input=data, capture_output=True, timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
             raise UnreachableError(f"not done after {timeout_s:g} s") from error
-        if done.returncode == SSH_FAILED:
-            message = _message(done.stderr, done.returncode)
+        if completed.returncode == SSH_FAILED:
+            message = _message(completed.stderr, completed.returncode)
             raise UnreachableError(message, is_final=any(text in message for text in FINAL))
-        return done
+        return completed
 
-    def run(self, *words: str, data: bytes = b"", timeout_s: float = TIMEOUT_S) -> bytes:
+    def run(self, *arguments: str, data: bytes = b"", timeout_s: float = TIMEOUT_S) -> bytes:
         """Run a program to its end; returns its output. Raises RemoteError."""
         try:
-            done = self.call(*words, data=data, timeout_s=timeout_s)
+            completed = self.call(*arguments, data=data, timeout_s=timeout_s)
         except UnreachableError as error:
-            raise UnreachableError(f"{words[0]}: {error}", error.is_final) from error
-        if done.returncode:
-            raise RemoteError(f"{words[0]}: {_message(done.stderr, done.returncode)}")
-        return done.stdout
+            raise UnreachableError(f"{arguments[0]}: {error}", error.is_final) from error
+        if completed.returncode:
+            raise RemoteError(f"{arguments[0]}: {_message(completed.stderr, completed.returncode)}")
+        return completed.stdout
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a program that ends when its standard input does."""
         return subprocess.Popen(
-            self.command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
+            self.command(*arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
         )
 
     def receive(
         self,
-        *words: str,
+        *arguments: str,
         take: Callable[[Readable], None],
         data: bytes = b"",
         limit_s: float = FETCH_TIMEOUT_S,
@@ -147,7 +149,7 @@ class Remote:
         deadline = Deadline(limit_s)
         with tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
-                self.command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+                self.command(*arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
             )
             assert process.stdin is not None and process.stdout is not None
             with process.stdout, deadline.over(process):
@@ -163,9 +165,9 @@ class Remote:
                     process.kill()
                     process.wait()
             errors.seek(0)
-            said = errors.read()
+            message = errors.read()
         if problem is not None or process.returncode:
-            reason = deadline.reason or last_line(said) or str(problem or f"exit code {process.returncode}")
+            reason = deadline.reason or last_line(message) or str(problem or f"exit code {process.returncode}")
             raise UnreachableError(reason, is_final=any(text in reason for text in FINAL)) from problem
 
     def put(self, files: Mapping[str, Path | bytes]) -> None:

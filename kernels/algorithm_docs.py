@@ -134,12 +134,12 @@ class Test:
 
 
 def tests_of(file: Path) -> list[Test]:
-    found = []
+    tests = []
     for node in ast.parse(file.read_text()).body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             claim = node.name.removeprefix("test_").replace("_s_", "'s ").replace("_", " ")
-            found.append(Test(claim, (ast.get_docstring(node) or "").partition("\n")[0]))
-    return found
+            tests.append(Test(claim, (ast.get_docstring(node) or "").partition("\n")[0]))
+    return tests
 
 
 def test_files(module: str, root: Path) -> list[Path]:
@@ -210,11 +210,11 @@ def _parameters(a: Algorithm, root: Path) -> str:
         return "None."
     rows = [_parameter_row(p) for p in a.parameters]
     example, default = a.parameters[0].name, a.parameters[0].description.default
-    words = (
+    text = (
         f"In an experiment `cca: {{name: {main_name(a)}, params: {{{example}: {default}}}}}`. "
         "A value out of range is refused at each write; the values are recorded with each run."
     )
-    return "\n".join(["| parameter | meaning, unit | range | default |", "|---|---|---|---|", *rows]) + "\n\n" + words
+    return "\n".join(["| parameter | meaning, unit | range | default |", "|---|---|---|---|", *rows]) + "\n\n" + text
 
 
 def _parameter_row(parameter: Parameter) -> str:
@@ -270,9 +270,9 @@ def pages(root: Path = ROOT) -> dict[Path, str]:
 
 def stale(root: Path = ROOT) -> list[Path]:
     """Pages that are missing, out of date, or of no module any more."""
-    wanted = pages(root)
-    wrong = [file for file, text in wanted.items() if not file.is_file() or file.read_text() != text]
-    return sorted([*wrong, *(file for file in (root / "docs/algorithms").glob("*.md") if file not in wanted)])
+    current = pages(root)
+    wrong = [file for file, text in current.items() if not file.is_file() or file.read_text() != text]
+    return sorted([*wrong, *(file for file in (root / "docs/algorithms").glob("*.md") if file not in current)])
 
 
 def write(root: Path = ROOT) -> None:

@@ -108,9 +108,9 @@ def debian_archive(entries: Iterable[Entry], release: str) -> Entry:
         fetched = [uri for uri in entry.uris if not uri.startswith("cdrom:")]
         if fetched and "main" in entry.components and any(suite == release or suite in ROLES for suite in entry.suites):
             return Entry(tuple(fetched), entry.suites, entry.components, entry.options)
-    seen = sorted({suite for entry in entries for suite in entry.suites}) or ["none"]
+    suites = sorted({suite for entry in entries for suite in entry.suites}) or ["none"]
     raise WarpbedError(
         f"apt has no source of Debian {release} main, from which the other suites could be derived; "
-        f"its suites are: {', '.join(seen)}\nAdd Debian's archive to the apt sources, or put the linux-source package "
+        f"its suites are: {', '.join(suites)}\nAdd Debian's archive to the apt sources, or put the linux-source package "
         "into the cache's sources/ folder."
     )

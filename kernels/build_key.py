@@ -155,7 +155,7 @@ def module_sources(folder: Path) -> dict[str, str]:
 
 def _first_line(program: str) -> str:
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [program, "--version"],
             check=True,
             capture_output=True,
@@ -164,7 +164,7 @@ def _first_line(program: str) -> str:
         )
     except FileNotFoundError:
         return f"no {program}"
-    return done.stdout.partition("\n")[0]
+    return completed.stdout.partition("\n")[0]
 
 
 def arguments(description: str) -> argparse.ArgumentParser:

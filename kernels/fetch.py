@@ -67,8 +67,8 @@ def fetch(series: str, cache: Path, *, version: str | None = None, refresh: bool
 
 def suites_for(series: str, release: str) -> list[str]:
     """The suites to look into, in order."""
-    wanted = [series_names.HOME_SUITE.get(series, release), release, f"{release}-backports", *OTHER_SUITES]
-    return list(dict.fromkeys(wanted))
+    suites = [series_names.HOME_SUITE.get(series, release), release, f"{release}-backports", *OTHER_SUITES]
+    return list(dict.fromkeys(suites))
 
 
 def _download(series: str, version: str | None, work: Path) -> Path:
@@ -94,19 +94,19 @@ def _download(series: str, version: str | None, work: Path) -> Path:
         if got.returncode == 0 and len(debs) == 1:
             return debs[0]
         tried.append(f"{suite}: {why(got.stderr)}")
-    wanted = f"{package} {version}" if version else package
-    raise WarpbedError(f"cannot fetch {wanted} from {' '.join(archive.uris)}\n  " + "\n  ".join(tried))
+    package_version = f"{package} {version}" if version else package
+    raise WarpbedError(f"cannot fetch {package_version} from {' '.join(archive.uris)}\n  " + "\n  ".join(tried))
 
 
 def machine_archive() -> tuple[Entry, str]:
     """Where this machine takes Debian from, and the name of its release."""
-    words = subprocess.run(
+    assignments = subprocess.run(
         ["apt-config", "shell", "list", "Dir::Etc::sourcelist/f", "parts", "Dir::Etc::sourceparts/d"],
         check=True,
         capture_output=True,
         text=True,
     ).stdout
-    places = dict(re.findall(r"^(\w+)='([^']*)'$", words, re.MULTILINE))
+    places = dict(re.findall(r"^(\w+)='([^']*)'$", assignments, re.MULTILINE))
     system = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', Path("/etc/os-release").read_text(), re.MULTILINE))
     release = system.get("VERSION_CODENAME", "")
     if system.get("ID") != "debian" or not release:
@@ -134,11 +134,11 @@ def _apt(work: Path, *command: str, cwd: Path | None = None) -> subprocess.Compl
     )
 
 
-def why(words: str) -> str:
+def why(output: str) -> str:
     """apt's own reason, with the remedy where the cause is an old keyring."""
-    lines = [line.removeprefix("E: ").removeprefix("W: ") for line in words.splitlines() if line[:2] in {"E:", "W:"}]
-    reason = lines[0] if lines else words.strip() or "apt says nothing"
-    if "NO_PUBKEY" in words or "Missing key" in words:
+    lines = [line.removeprefix("E: ").removeprefix("W: ") for line in output.splitlines() if line[:2] in {"E:", "W:"}]
+    reason = lines[0] if lines else output.strip() or "apt says nothing"
+    if "NO_PUBKEY" in output or "Missing key" in output:
         reason += (
             "\n    This machine's keyring is older than that suite. As root: apt-get install debian-archive-keyring"
         )

@@ -38,11 +38,11 @@ def check(cache: Path, free_gib: int, arch: str = "um") -> None:
         raise WarpbedError(
             f"Debian packages are missing. As root: apt-get install --no-install-recommends {' '.join(sorted(missing))}"
         )
-    there = next(folder for folder in [cache, *cache.parents] if folder.is_dir())
-    free = shutil.disk_usage(there).free
+    existing = next(folder for folder in [cache, *cache.parents] if folder.is_dir())
+    free = shutil.disk_usage(existing).free
     if free < free_gib * GIB:
         raise WarpbedError(
-            f"{there}: {free / GIB:.1f} GiB free, a kernel build needs {free_gib} while it runs\n"
+            f"{existing}: {free / GIB:.1f} GiB free, a kernel build needs {free_gib} while it runs\n"
             "Free some, or set WARPBED_CACHE to a folder on another disk."
         )
 

@@ -122,12 +122,12 @@ def _tree(path: Path, cache: Path) -> Source:
 
 def _files_below(path: Path) -> list[str]:
     """Every file and link below a folder, in order, without git's own."""
-    found = []
+    files = []
     for folder, folders, names in os.walk(path):
         folders[:] = [name for name in folders if name != ".git"]
         links = [name for name in folders if (Path(folder) / name).is_symlink()]
-        found += [os.path.relpath(Path(folder) / name, path) for name in [*names, *links] if name != ".git"]
-    return sorted(found)
+        files += [os.path.relpath(Path(folder) / name, path) for name in [*names, *links] if name != ".git"]
+    return sorted(files)
 
 
 def _release(makefile: str, place: Path) -> str:

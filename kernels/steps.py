@@ -62,8 +62,8 @@ class Steps:
                 process.wait()
                 raise
         if status:
-            words = telling_lines(self.log.read_text(errors="replace"))
-            raise BuildError(f"{what} failed (exit status {status}):\n{words}\nEverything it printed: {self.log}")
+            last_lines = telling_lines(self.log.read_text(errors="replace"))
+            raise BuildError(f"{what} failed (exit status {status}):\n{last_lines}\nEverything it printed: {self.log}")
 
 
 def telling_lines(log: str) -> str:
@@ -106,14 +106,14 @@ def end_with_caller() -> None:
 
 def _playbook_above(pid: int) -> int | None:
     """The outermost ancestor in an unbroken row that runs ansible-playbook: its workers carry the same name."""
-    found = None
+    ancestor = None
     while pid > 1:
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             break
-        if any(word.rpartition(b"/")[2] == b"ansible-playbook" for word in words[:3]):
-            found = pid
+        if any(word.rpartition(b"/")[2] == b"ansible-playbook" for word in argv[:3]):
+            ancestor = pid
         pid = int(stat.rpartition(")")[2].split()[1])
-    return found
+    return ancestor

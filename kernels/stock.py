@@ -84,11 +84,11 @@ def _download(suite: str, work: Path) -> list[Path]:
     private = PRIVATE_APT.format(work=work) + f'Dir::State::status "{work}/status";\nDebug::NoLocking "true";\n'
     (work / "apt.conf").write_text(private)
     install = ["install", "--download-only", "--yes", "--target-release", suite, *PACKAGES]
-    for words in (["update", "--error-on=any"], install):
-        command = ["apt-get", "--config-file", str(work / "apt.conf"), "--quiet", "--no-install-recommends", *words]
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
-        if done.returncode:
-            raise WarpbedError(f"cannot fetch the kernel headers of {suite}: {why(done.stderr)}")
+    for arguments in (["update", "--error-on=any"], install):
+        command = ["apt-get", "--config-file", str(work / "apt.conf"), "--quiet", "--no-install-recommends", *arguments]
+        completed = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        if completed.returncode:
+            raise WarpbedError(f"cannot fetch the kernel headers of {suite}: {why(completed.stderr)}")
     return sorted((work / "cache/archives").glob("*.deb"))
 
 
@@ -115,14 +115,14 @@ def inside(root: Path, script: str) -> str:
     Raises BuildError with its words.
     """
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    done = subprocess.run(
+    completed = subprocess.run(
         ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", CHROOT, "chroot", script],
         cwd=root, capture_output=True, text=True, errors="replace",
     )  # fmt: skip
-    words = done.stdout + done.stderr
-    if done.returncode:
-        raise BuildError(f"building the modules in {root.name} failed:\n{telling_lines(words)}")
-    return words
+    output = completed.stdout + completed.stderr
+    if completed.returncode:
+        raise BuildError(f"building the modules in {root.name} failed:\n{telling_lines(output)}")
+    return output
 
 
 def build(suite: str, *, cache: Path, root: Path = ROOT) -> Result:
@@ -141,10 +141,10 @@ def build(suite: str, *, cache: Path, root: Path = ROOT) -> Result:
     source.mkdir()
     for name in [*module_sources(root / "kernels/modules"), "dkms.conf"]:
         shutil.copy(root / "kernels/modules" / name, source / name)
-    words = inside(base, DKMS.format(release=release)) + inside(base, STRICT.format(release=release))
+    output = inside(base, DKMS.format(release=release)) + inside(base, STRICT.format(release=release))
     modules = sorted(path.name.partition(".")[0] for path in installed.rglob("*.ko*"))
     compiler = inside(base, "gcc --version").partition("\n")[0]
-    warnings = [line for line in words.splitlines() if re.search(r"\bwarning:|^WARNING", line, re.IGNORECASE)]
+    warnings = [line for line in output.splitlines() if re.search(r"\bwarning:|^WARNING", line, re.IGNORECASE)]
     return Result(suite, release, version, compiler, modules, warnings)
 
 
@@ -154,7 +154,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("suites", nargs="+", metavar="SUITE", help="bookworm, trixie, sid …")
     parser.add_argument("--cache", type=Path, default=cache_dir(), help="default: %(default)s")
     options = parser.parse_args(argv)
-    wanted = sorted(
+    names = sorted(
         Path(name).stem for name in module_sources(ROOT / "kernels/modules") if re.match(r"(tcp|warp)_.*\.c$", name)
     )
     code = 0
@@ -165,7 +165,7 @@ def main(argv: list[str] | None = None) -> int:
             print(error, file=sys.stderr)
             return 2 if isinstance(error, UsageError) else 1
         print(json.dumps(asdict(result)))
-        if missing := sorted(set(wanted) - set(result.modules)):
+        if missing := sorted(set(names) - set(result.modules)):
             print(f"{suite}: DKMS did not install {', '.join(missing)}", file=sys.stderr)
         if missing or result.warnings:
             code = 1

@@ -59,10 +59,10 @@ def entries(cache: Path) -> Iterator[Entry]:
             yield Entry(path, kind, _size(path), max(0.0, now - path.stat().st_mtime))
 
 
-def prune(cache: Path, found: list[Entry], unused_for: float) -> list[Entry]:
+def prune(cache: Path, entries: list[Entry], unused_for: float) -> list[Entry]:
     """Remove the entries that nothing has used for `unused_for` seconds, and give them; also what killed owners left."""
     removed = []
-    for entry in found:
+    for entry in entries:
         parent, name = entry.path.parent, entry.path.name
         with locked(parent / LOCKS / name, wait=False) as lock:
             # looked at again under the lock: it may just have been used or made anew
@@ -89,15 +89,15 @@ def _size(path: Path) -> int:
     """Bytes on disk of a file or a tree, each file once."""
     if not path.is_dir():
         return _taken(path.stat())
-    seen: dict[tuple[int, int], int] = {}
+    counted: dict[tuple[int, int], int] = {}
     for folder, _, files in os.walk(path):
         for name in files:
             try:
                 facts = os.lstat(os.path.join(folder, name))
             except FileNotFoundError:
                 continue  # someone removes it at this moment
-            seen[facts.st_dev, facts.st_ino] = _taken(facts)
-    return sum(seen.values())
+            counted[facts.st_dev, facts.st_ino] = _taken(facts)
+    return sum(counted.values())
 
 
 def _taken(facts: os.stat_result) -> int:

@@ -11,10 +11,10 @@ from network.model import Direction, Link
 
 def notes(link: Link) -> list[str]:
     """What is special about a link; what its other direction does differently comes last."""
-    found = _specials(link.forward)
+    texts = _specials(link.forward)
     if link.backward != link.forward:
-        found.append(f"back {_plain(link.backward)}")
-    return found
+        texts.append(f"back {_plain(link.backward)}")
+    return texts
 
 
 def _plain(direction: Direction) -> str:
@@ -27,26 +27,26 @@ def _plain(direction: Direction) -> str:
 
 
 def _specials(direction: Direction) -> list[str]:
-    found = []
+    texts = []
     if isinstance(direction.varying_rate, RateTrace):
-        found.append(f"trace {direction.varying_rate.name}")
+        texts.append(f"trace {direction.varying_rate.name}")
     elif direction.varying_rate is not None:
-        found.append("changing rate")
+        texts.append("changing rate")
     if direction.varying_delay is not None:
-        found.append("changing delay")
+        texts.append("changing delay")
     if direction.jitter is not None:
-        found.append(f"jitter {format_time(direction.jitter.spread_ns)}")
+        texts.append(f"jitter {format_time(direction.jitter.spread_ns)}")
     if direction.varying_loss is not None:
-        found.append("changing loss")
+        texts.append("changing loss")
     if isinstance(direction.burst_loss, GilbertElliott):
-        found.append("Gilbert–Elliott")
+        texts.append("Gilbert–Elliott")
     elif isinstance(direction.burst_loss, FourState):
-        found.append("4-state Markov")
+        texts.append("4-state Markov")
     if direction.bit_errors:
-        found.append(f"BER {direction.bit_errors:.2g}")
+        texts.append(f"BER {direction.bit_errors:.2g}")
     if direction.queue.kind != "droptail":
-        found.append(direction.queue.kind.upper().replace("_", "-") + (" ECN" if direction.queue.ecn else ""))
+        texts.append(direction.queue.kind.upper().replace("_", "-") + (" ECN" if direction.queue.ecn else ""))
     for name in ("reorder", "duplicate", "corrupt"):
         if share := getattr(direction, name):
-            found.append(f"{name} {share * 100:.3g} %")
-    return found
+            texts.append(f"{name} {share * 100:.3g} %")
+    return texts

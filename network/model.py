@@ -258,27 +258,27 @@ class Network:
 
     def problems(self) -> list[str]:
         """Everything that makes the network impossible to build, as sentences."""
-        found = []
+        messages = []
         names = [node.name for node in self.nodes]
         for name in sorted({n for n in names if names.count(n) > 1}):
-            found.append(f"node {name} is there twice")
+            messages.append(f"node {name} is there twice")
         for name in names:
             if not name.isidentifier() or len(name) > 9:
-                found.append(f"node name {name!r}: letters, digits and _, at most 9 (interface names have 15)")
+                messages.append(f"node name {name!r}: letters, digits and _, at most 9 (interface names have 15)")
         for link in self.links:
             for end in (link.a, link.b):
                 if end not in names:
-                    found.append(f"link {link.a}–{link.b}: there is no node {end}")
+                    messages.append(f"link {link.a}–{link.b}: there is no node {end}")
         if len(self.links) > MOST_LINKS:
-            found.append(f"{len(self.links)} links; at most {MOST_LINKS} have addresses")
+            messages.append(f"{len(self.links)} links; at most {MOST_LINKS} have addresses")
         for link in self.links:
             if link.a == link.b:
-                found.append(f"link {link.a}–{link.b} goes to its own node")
-        if not found and names and len(reachable(self, names[0])) != len(names):
+                messages.append(f"link {link.a}–{link.b} goes to its own node")
+        if not messages and names and len(reachable(self, names[0])) != len(names):
             missing = sorted(set(names) - reachable(self, names[0]))
             shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-            found.append(f"no path from {names[0]} to {shown}; add a link between the two parts")
-        return found
+            messages.append(f"no path from {names[0]} to {shown}; add a link between the two parts")
+        return messages
 
 
 @dataclass(frozen=True)

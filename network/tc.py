@@ -164,12 +164,12 @@ def own_work(module: str, direction: Direction) -> str:
     """What a direction needs one of the project's modules for; empty where it does not."""
     if module not in own_modules([direction]):
         return ""
-    words = {
+    reasons = {
         "warp_wire": "changing delay or loss, parts of a microsecond of delay, bit errors, or hosts' processing times",
         "warp_red": "queue red_packets",
         "warp_delack": "ACKs of every second packet (ack: second)",
     }
-    return words.get(module) or own_pacing(direction)
+    return reasons.get(module) or own_pacing(direction)
 
 
 def own_modules(directions: Iterable[Direction]) -> list[str]:

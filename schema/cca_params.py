@@ -28,11 +28,11 @@ def module_params(uses: Sequence[Use], document: Document) -> dict[str, dict[str
     """
     modules = module_source.by_name()
     used = [(loc, cca, modules[cca.name]) for loc, cca in uses if cca.name in modules]
-    found: dict[str, dict[str, str]] = {f"tcp_{module.stem}": {} for _, _, module in used}
+    parameters: dict[str, dict[str, str]] = {f"tcp_{module.stem}": {} for _, _, module in used}
     first: dict[str, Cca] = {}
     problems = []
     for loc, cca, module in used:
-        values = found[f"tcp_{module.stem}"]
+        values = parameters[f"tcp_{module.stem}"]
         wrong = []
         if first.setdefault(cca.name, cca).params != cca.params:
             wrong.append(f"another flow uses {cca.name} with other parameters; {_remedy(module)}")
@@ -46,12 +46,12 @@ def module_params(uses: Sequence[Use], document: Document) -> dict[str, dict[str
         problems += [_problem(loc, document, words) for words in wrong[:1]]
     if problems:
         raise SpecError(problems)
-    return found
+    return parameters
 
 
 def in_tree_params(uses: Sequence[Use], document: Document) -> dict[str, dict[str, str]]:
     """Parameters of the kernel's own algorithms, by name; raises SpecError where different ones are wanted."""
-    found: dict[str, dict[str, str]] = {}
+    parameters: dict[str, dict[str, str]] = {}
     first: dict[str, Cca] = {}
     for loc, cca in uses:
         if cca.name not in IN_TREE_CCAS:
@@ -63,8 +63,8 @@ def in_tree_params(uses: Sequence[Use], document: Document) -> dict[str, dict[st
             )
             raise SpecError([_problem(loc, document, message)])
         if cca.params:
-            found[cca.name] = {key: _text(value) for key, value in cca.params.items()}
-    return found
+            parameters[cca.name] = {key: _text(value) for key, value in cca.params.items()}
+    return parameters
 
 
 def _problem(loc: Loc, document: Document, words: str) -> Problem:

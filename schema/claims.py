@@ -296,9 +296,9 @@ class Claim(Model):
 
     @model_validator(mode="after")
     def _one_relation(self) -> Claim:
-        given = [name for name in RELATIONS if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"a claim has one relation ({', '.join(RELATIONS)}), not {', '.join(given) or 'none'}")
+        names = [name for name in RELATIONS if getattr(self, name) is not None]
+        if len(names) != 1:
+            raise ValueError(f"a claim has one relation ({', '.join(RELATIONS)}), not {', '.join(names) or 'none'}")
         if self.metric is None and any(metric is None for metric in self._own_metrics()):
             raise ValueError("a claim needs a metric, its own or one on each side")
         twice = set(self.where) & set(self.parameters)
@@ -308,20 +308,20 @@ class Claim(Model):
 
     @property
     def relation(self) -> Greater | Ratio | Difference | Order | Trend | Crossing | Near | Curve | Same | Bounds:
-        found = next(part for name in RELATIONS if (part := getattr(self, name)) is not None)
-        assert isinstance(found, Greater | Ratio | Difference | Order | Trend | Crossing | Near | Curve | Same | Bounds)
-        return found
+        side = next(part for name in RELATIONS if (part := getattr(self, name)) is not None)
+        assert isinstance(side, Greater | Ratio | Difference | Order | Trend | Crossing | Near | Curve | Same | Bounds)
+        return side
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """The parameters whose values the relation itself says."""
         relation = self.relation
-        found = list(relation.first.where) if isinstance(relation, Sides) else []
+        names = list(relation.first.where) if isinstance(relation, Sides) else []
         if isinstance(relation, Trend | Crossing):
-            found.append(relation.over)
+            names.append(relation.over)
         if isinstance(relation, Order) and relation.of is not None:
-            found.append(relation.of)
-        return tuple(found)
+            names.append(relation.of)
+        return tuple(names)
 
     @property
     def metrics(self) -> tuple[str, ...]:

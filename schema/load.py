@@ -192,7 +192,7 @@ def _existing(loc: Sequence[int | str], data: Any, kind: str) -> Loc:
 def _message(item: Any, loc: Loc, model: type[BaseModel]) -> str:
     kind, context = item["type"], item.get("ctx", {})
     value = item.get("input")
-    seen = "" if isinstance(value, dict | list) else f"{value!r}: "
+    value_text = "" if isinstance(value, dict | list) else f"{value!r}: "
     if kind == "extra_forbidden":
         return _unknown_key(str(loc[-1]) if loc else "", item, model)
     if kind == "missing":
@@ -202,17 +202,17 @@ def _message(item: Any, loc: Loc, model: type[BaseModel]) -> str:
     if kind == "literal_error":
         allowed = context.get("expected", "")
         near = difflib.get_close_matches(str(value), allowed.replace("'", "").replace(" or ", ", ").split(", "), n=1)
-        return f"{seen}{'did you mean ' + near[0] + '? ' if near else ''}allowed: {allowed}"
+        return f"{value_text}{'did you mean ' + near[0] + '? ' if near else ''}allowed: {allowed}"
     if kind == "union_tag_not_found":
         return f"`kind` is required; allowed: {', '.join(_kinds())}"
     if kind == "union_tag_invalid":
         return f"there is no kind {context.get('tag')!r}; {nearest(str(context.get('tag')), _kinds())}"
     if kind == "string_pattern_mismatch":
-        return f"{seen}must match {context.get('pattern')}"
+        return f"{value_text}must match {context.get('pattern')}"
     if kind == "string_type":
-        return f"{seen}a text is needed; a quantity has a unit, such as 48ms, 50mbit, 250p or 64KB"
+        return f"{value_text}a text is needed; a quantity has a unit, such as 48ms, 50mbit, 250p or 64KB"
     message: str = item["msg"]
-    return f"{seen}{message[0].lower()}{message[1:]}"
+    return f"{value_text}{message[0].lower()}{message[1:]}"
 
 
 def _unknown_key(key: str, item: Any, model: type[BaseModel]) -> str:

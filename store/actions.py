@@ -33,14 +33,14 @@ def load(path: Path, database: str | None, out: TextIO) -> int:
         migration.require(connection)
         for run in folders:
             try:
-                found = folder.read(run)
+                run_rows = folder.read(run)
             except StoreUsageError as error:
                 print(error, file=sys.stderr)
                 failed += 1
                 continue
-            if (other := ingest.contradiction(connection, found)) is not None:
+            if (other := ingest.contradiction(connection, run_rows)) is not None:
                 print(clean(f"warning: {other}"), file=sys.stderr)
-            outcome, rows = ingest.ingest(connection, found)
+            outcome, rows = ingest.ingest(connection, run_rows)
             changed += outcome != "present"
             print(f"{outcome}: {run}" + (f" ({rows} rows)" if rows else ""), file=out, flush=True)
     if failed:
@@ -58,8 +58,8 @@ def init(database: str | None, admin: str, passwords: Path) -> int:
     known = _passwords(passwords)
     for step, target in ((0, "postgres"), (1, name)):
         try:
-            words = make_conninfo("", **{"user": admin, **settings, "dbname": target, "connect_timeout": 10})
-            connection = psycopg.connect(words, autocommit=True)
+            conninfo = make_conninfo("", **{"user": admin, **settings, "dbname": target, "connect_timeout": 10})
+            connection = psycopg.connect(conninfo, autocommit=True)
         except psycopg.OperationalError as error:
             raise StoreUsageError(
                 f"cannot speak to {url} as {admin}: {str(error).strip()}; PGPASSFILE names the file with its password"
@@ -155,7 +155,7 @@ def status(database: str | None, form: str = "table") -> int:
     return 0
 
 
-def ask(name: str | None, given: Mapping[str, Any], database: str | None, results: Path | None, form: str) -> int:
+def ask(name: str | None, arguments: Mapping[str, Any], database: str | None, results: Path | None, form: str) -> int:
     """Answer a named question; without a name, list them."""
     if name is None:
         if form != "table":
@@ -163,11 +163,11 @@ def ask(name: str | None, given: Mapping[str, Any], database: str | None, result
             _print(questions.Answer(("question", "text", "parameters"), known), form)
             return 0
         for question in questions.QUESTIONS.values():
-            words = ", ".join(f"{key}={value!r}" for key, value in question.parameters.items())
-            print(f"{question.name}: {question.text}{f' [{words}]' if words else ''}")
+            parameters = ", ".join(f"{key}={value!r}" for key, value in question.parameters.items())
+            print(f"{question.name}: {question.text}{f' [{parameters}]' if parameters else ''}")
         return 0
     question = questions.find(name)
-    values = questions.bound(question, given)
+    values = questions.bound(question, arguments)
     if results is not None:
         with files.opened([folder.read(path) for path in folder.find(results)]) as views:
             answer = questions.ask_files(views, question, values)

@@ -88,14 +88,16 @@ def connected(role: Role, given: str | None = None, **options: Any) -> Iterator[
         ) from error
 
 
-def _unreachable(settings: dict[str, Any], words: str) -> str:
+def _unreachable(settings: dict[str, Any], message: str) -> str:
     where = f"{settings.get('host') or 'the local socket'}:{settings.get('port') or 5432}"
     remedy = "is it running? `./warpbed dashboards up` starts one"
-    if "password" in words or "authentication" in words:
+    if "password" in message or "authentication" in message:
         remedy = "the password is read from PGPASSFILE, or from pgpass in the state folder of `./warpbed dashboards up`"
-    elif "does not exist" in words:
+    elif "does not exist" in message:
         remedy = "`./warpbed store init` makes database and roles"
-    return f"database {settings['dbname']} at {where} as {settings['user']}: {words.strip().splitlines()[-1]}; {remedy}"
+    return (
+        f"database {settings['dbname']} at {where} as {settings['user']}: {message.strip().splitlines()[-1]}; {remedy}"
+    )
 
 
 def _first(error: BaseException) -> str:

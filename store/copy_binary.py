@@ -63,14 +63,14 @@ def _field(column: Any) -> tuple[Bytes, NDArray[np.int64]]:
 def _numbers(column: Any) -> Bytes:
     kind = column.type
     if pa.types.is_timestamp(kind):
-        found = (
+        values = (
             column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
             - EPOCH_2000_US
         )
     else:
-        found = column.fill_null(False if pa.types.is_boolean(kind) else 0).to_numpy(zero_copy_only=False)
-    wire = {"b": "u1", "i": f">i{found.dtype.itemsize}", "f": ">f8"}[found.dtype.kind]
-    return np.ascontiguousarray(found.astype(wire)).view(np.uint8).reshape(len(column), -1)
+        values = column.fill_null(False if pa.types.is_boolean(kind) else 0).to_numpy(zero_copy_only=False)
+    wire = {"b": "u1", "i": f">i{values.dtype.itemsize}", "f": ">f8"}[values.dtype.kind]
+    return np.ascontiguousarray(values.astype(wire)).view(np.uint8).reshape(len(column), -1)
 
 
 def _text(column: Any) -> tuple[Bytes, NDArray[np.int64]]:

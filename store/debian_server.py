@@ -99,13 +99,13 @@ def _build(folder: Path, sources: str) -> None:
         stanza.write_text("\n".join(line for line in sources.splitlines() if not line.startswith("Targets:")) + "\n")
         keep = ["path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright", "path-exclude=/usr/share/man/*",
                 "path-exclude=/usr/share/locale/*"]  # fmt: skip
-        done = subprocess.run(
+        completed = subprocess.run(
             ["mmdebstrap", "--quiet", "--mode=root", "--variant=essential", f"--include={','.join(PACKAGES)}",
              *(f"--dpkgopt={line}" for line in keep), SUITE, str(folder / "root"), str(stanza)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-    if done.returncode:
-        errors = "\n".join(done.stderr.strip().splitlines()[-10:])
+    if completed.returncode:
+        errors = "\n".join(completed.stderr.strip().splitlines()[-10:])
         raise StoreError(f"mmdebstrap could not make a Debian {SUITE} with {', '.join(PACKAGES)}:\n{errors}")
     (folder / ".complete").touch()
 
@@ -175,9 +175,9 @@ def _await(server: Server) -> None:
         except psycopg.OperationalError as error:
             if server.process.poll() is not None or time.monotonic() > deadline:
                 server.kill()
-                words = (server.folder / "log").read_text(errors="replace").strip().splitlines()[-5:]
+                last_lines = (server.folder / "log").read_text(errors="replace").strip().splitlines()[-5:]
                 raise StoreError(
-                    f"PostgreSQL did not start in {server.folder}: {error}\n" + "\n".join(words)
+                    f"PostgreSQL did not start in {server.folder}: {error}\n" + "\n".join(last_lines)
                 ) from error
             time.sleep(0.1)
 

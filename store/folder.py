@@ -185,23 +185,25 @@ def _span(document: Mapping[str, Any], files: Mapping[str, Path]) -> tuple[int, 
     for kind, file in files.items():
         if not any(name == "t_s" for name, _ in records.SCHEMAS[kind]):
             continue
-        found = pq.ParquetFile(file)
-        if found.metadata.num_rows and start is None:
-            first = next(found.iter_batches(batch_size=1, columns=["time_ns", "t_s"])).to_pylist()[0]
+        parquet = pq.ParquetFile(file)
+        if parquet.metadata.num_rows and start is None:
+            first = next(parquet.iter_batches(batch_size=1, columns=["time_ns", "t_s"])).to_pylist()[0]
             start = round(first["time_ns"] - first["t_s"] * 1e9)
         if not duration_s:
             last = (
-                found.metadata.row_group(found.metadata.num_row_groups - 1) if found.metadata.num_row_groups else None
+                parquet.metadata.row_group(parquet.metadata.num_row_groups - 1)
+                if parquet.metadata.num_row_groups
+                else None
             )
-            statistics = last.column(found.schema_arrow.names.index("t_s")).statistics if last else None
+            statistics = last.column(parquet.schema_arrow.names.index("t_s")).statistics if last else None
             duration_s = max(duration_s, float(statistics.max)) if statistics is not None else duration_s
     return int(start or 0), duration_s
 
 
 def _environment(run: Run) -> dict[str, Any]:
     """A run's environment, and by what it is told from one of the same id that another machine made."""
-    told = {"packets": run.packets, "userland": run.inputs.get("userland"), "agent": run.inputs.get("agent")}
-    return {**run.environment, **{name: value for name, value in told.items() if value}}
+    extras = {"packets": run.packets, "userland": run.inputs.get("userland"), "agent": run.inputs.get("agent")}
+    return {**run.environment, **{name: value for name, value in extras.items() if value}}
 
 
 def _row(run: Run, path: Path, start_ns: int, duration_s: float, clock_s: float | None, digest: str) -> RunRow:
@@ -257,8 +259,8 @@ def _planned(path: Path, start_ns: int) -> Iterator[tuple[int, float, str, str]]
         return
     for flow in plan.get("flows") or ():
         at_s = float(flow.get("start_s") or 0.0)
-        words = f"{flow.get('name')} starts ({flow.get('cca') or flow.get('app')})"
-        yield start_ns + round(at_s * 1e9), at_s, "flow", _clean(words)
+        description = f"{flow.get('name')} starts ({flow.get('cca') or flow.get('app')})"
+        yield start_ns + round(at_s * 1e9), at_s, "flow", _clean(description)
     for link in (plan.get("network") or {}).get("links") or ():
         for way, ends in (("forward", ("a", "b")), ("backward", ("b", "a"))):
             for name, change in (link.get(way) or {}).items():
@@ -267,8 +269,8 @@ def _planned(path: Path, start_ns: int) -> Iterator[tuple[int, float, str, str]]
                     for at_ns, value in list(zip(change.get("at_ns") or (), change.get("values") or (), strict=False))[
                         1:
                     ]:
-                        words = f"{where}: {name.removeprefix('varying_')} {value:g}"
-                        yield start_ns + int(at_ns), int(at_ns) / 1e9, "link", _clean(words)
+                        description = f"{where}: {name.removeprefix('varying_')} {value:g}"
+                        yield start_ns + int(at_ns), int(at_ns) / 1e9, "link", _clean(description)
 
 
 def reasons(folder: RunFolder) -> Iterator[tuple[int, str, str, str]]:

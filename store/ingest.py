@@ -56,16 +56,16 @@ def contradiction(connection: psycopg.Connection[Any], folder: RunFolder) -> str
     row = connection.execute(
         "SELECT environment FROM runs WHERE experiment = %s AND run = %s", [folder.row.experiment, folder.row.run]
     ).fetchone()
-    there, here = (row[0] if row is not None else {}), json.loads(folder.row.environment)
-    if not there.get("packets") or not here.get("packets") or there["packets"] == here["packets"]:
+    stored, offered = (row[0] if row is not None else {}), json.loads(folder.row.environment)
+    if not stored.get("packets") or not offered.get("packets") or stored["packets"] == offered["packets"]:
         return None
-    ours, theirs = here.get("userland") or {}, there.get("userland") or {}
+    ours, theirs = offered.get("userland") or {}, stored.get("userland") or {}
     causes = [
         f"{name} {theirs.get(name, 'none')} → {ours.get(name, 'none')}"
         for name in sorted({*ours, *theirs})
         if ours.get(name) != theirs.get(name)
     ]
-    if here.get("agent") != there.get("agent"):
+    if offered.get("agent") != stored.get("agent"):
         causes.append("Warpbed's programs in the guest")
     cause = f"what differs: {', '.join(causes)}" if causes else "nothing that is recorded differs: report this"
     return f"{folder.path}: the store had this run with other packets; {cause}. ./warpbed diff RUN RUN shows the first packet"
@@ -135,8 +135,8 @@ def _insert_run(connection: psycopg.Connection[Any], folder: RunFolder) -> int:
             ("INSERT INTO run_metrics VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING", folder.metrics()),
             ("INSERT INTO run_reasons VALUES (%s, %s, %s, %s, %s)", reasons(folder)),
         ):
-            if found := [(run_id, *row) for row in rows]:
-                cursor.executemany(query, found)
+            if rows_of_run := [(run_id, *row) for row in rows]:
+                cursor.executemany(query, rows_of_run)
     return run_id
 
 

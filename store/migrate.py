@@ -42,8 +42,8 @@ def files() -> list[Path]:
 
 def current() -> Version:
     """What this Warpbed needs."""
-    words = "\n".join(statement for table in tables.tables() for statement in tables.ddl(table))
-    return Version(int(files()[-1].name[:4]), hashlib.sha256(words.encode()).hexdigest()[:16])
+    statements = "\n".join(statement for table in tables.tables() for statement in tables.ddl(table))
+    return Version(int(files()[-1].name[:4]), hashlib.sha256(statements.encode()).hexdigest()[:16])
 
 
 def found(connection: psycopg.Connection[Any]) -> Version | None:
@@ -57,20 +57,20 @@ def found(connection: psycopg.Connection[Any]) -> Version | None:
 
 def require(connection: psycopg.Connection[Any]) -> None:
     """Raises StoreUsageError unless the database has this Warpbed's schema."""
-    there, wanted = found(connection), current()
-    if there == wanted:
+    stored, expected = found(connection), current()
+    if stored == expected:
         return
-    if there is None:
+    if stored is None:
         raise StoreUsageError("the database has no tables of Warpbed; `./warpbed store migrate` makes them")
-    if there.number > wanted.number:
+    if stored.number > expected.number:
         raise StoreUsageError(
-            f"the database has schema version {there.number}, this Warpbed knows {wanted.number}: it was migrated by a newer one. "
+            f"the database has schema version {stored.number}, this Warpbed knows {expected.number}: it was migrated by a newer one. "
             "Update this checkout, or make the database again from the result folders with it: "
             "`./warpbed dashboards down --purge`, then `up`"
         )
-    was = f"version {there.number}" if there.number < wanted.number else "other record tables"
+    was = f"version {stored.number}" if stored.number < expected.number else "other record tables"
     raise StoreUsageError(
-        f"the database's schema has {was}, this Warpbed needs version {wanted.number}; `./warpbed store migrate` changes it"
+        f"the database's schema has {was}, this Warpbed needs version {expected.number}; `./warpbed store migrate` changes it"
     )
 
 
@@ -78,15 +78,15 @@ def migrate(connection: psycopg.Connection[Any]) -> bool:
     """Bring the schema to this version, in one transaction, as the owner; False where it is there already."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
-        there, wanted = found(connection), current()
-        if there == wanted:
+        stored, expected = found(connection), current()
+        if stored == expected:
             return False
-        if there is not None and there.number > wanted.number:
+        if stored is not None and stored.number > expected.number:
             require(connection)
         connection.execute("CREATE SCHEMA IF NOT EXISTS warpbed")
         connection.execute("SET LOCAL search_path = warpbed, public")
         for file in files():
-            if there is None or int(file.name[:4]) > there.number:
+            if stored is None or int(file.name[:4]) > stored.number:
                 connection.execute(file.read_text())
         for table in tables.tables():
             for statement in tables.ddl(table):
@@ -98,7 +98,7 @@ def migrate(connection: psycopg.Connection[Any]) -> bool:
             "CREATE TABLE IF NOT EXISTS schema_version (number integer NOT NULL, tables text NOT NULL, at timestamptz NOT NULL)"
         )
         connection.execute("DELETE FROM schema_version")
-        connection.execute("INSERT INTO schema_version VALUES (%s, %s, now())", [wanted.number, wanted.tables])
+        connection.execute("INSERT INTO schema_version VALUES (%s, %s, now())", [expected.number, expected.tables])
         _grant(connection)
         _compress(connection)
         return True

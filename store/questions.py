@@ -86,10 +86,10 @@ def find(name: str) -> Question:
     return QUESTIONS[name]
 
 
-def bound(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
+def bound(question: Question, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The question's parameters with those given, converted to their types."""
     values = dict(question.parameters)
-    for name, value in given.items():
+    for name, value in arguments.items():
         if name not in values:
             known = ", ".join(values) or "none"
             raise StoreUsageError(f"question {question.name} has no parameter {name!r}; it has {known}")
@@ -116,5 +116,5 @@ def ask_files(database: Any, question: Question, values: Mapping[str, Any]) -> A
     """`database`: from store.files.opened."""
     query = text(question)
     used = {name: value for name, value in values.items() if f"${name}" in query}
-    found = database.execute(query, used)
-    return Answer(tuple(column[0] for column in found.description), tuple(found.fetchall()))
+    cursor = database.execute(query, used)
+    return Answer(tuple(column[0] for column in cursor.description), tuple(cursor.fetchall()))

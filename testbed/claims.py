@@ -40,13 +40,13 @@ def swept_values(experiment: Experiment) -> dict[str, set[str]]:
     """The values that each parameter of the sweep takes, as readers write them."""
     if experiment.sweep is None:
         return {}
-    found: dict[str, set[str]] = {name: set() for name in experiment.sweep.parameters}
+    values: dict[str, set[str]] = {name: set() for name in experiment.sweep.parameters}
     for name, listed in experiment.sweep.factorial.items():
-        found[name].update(map(show, listed))
+        values[name].update(map(show, listed))
     for combination in experiment.sweep.combinations:
         for name, value in combination.items():
-            found[name].add(show(value))
-    return found
+            values[name].add(show(value))
+    return values
 
 
 def _named_values(claim: Claim) -> Iterator[tuple[str, Any]]:

@@ -70,21 +70,21 @@ def starts(
 
     flows: those of the experiment's flows; ports: of its traffic, in the order of the file
     """
-    found: dict[str, list[ConnectionStart]] = {}
+    starts_s: dict[str, list[ConnectionStart]] = {}
     alike: dict[tuple[str, Values], list[FlowPlan]] = {}
     for i, flow in enumerate(flows):
         alike.setdefault((flow.source, values_of(experiment, document, ("flows", i))), []).append(flow)
         if flow.cca in RECEIVERS_TOO:
             receiver = ConnectionStart((flow.source,), (flow.port, flow.port), flow.client_ports, flow.cca)
-            found.setdefault(flow.destination, []).append(receiver)
+            starts_s.setdefault(flow.destination, []).append(receiver)
     for (source, values), group in alike.items():
         taken = [used for flow in group if (used := flow.client_ports) is not None]
         own = (min(first for first, _ in taken), max(last for _, last in taken))
         nodes = tuple(dict.fromkeys(flow.destination for flow in group))
-        found.setdefault(source, []).append(ConnectionStart(nodes, own, None, **dataclasses.asdict(values)))
+        starts_s.setdefault(source, []).append(ConnectionStart(nodes, own, None, **dataclasses.asdict(values)))
     for node, start in _traffic_starts(experiment, document, ports):
-        found.setdefault(node, []).append(start)
-    return {node: tuple(entries) for node, entries in found.items()}
+        starts_s.setdefault(node, []).append(start)
+    return {node: tuple(entries) for node, entries in starts_s.items()}
 
 
 def _traffic_starts(

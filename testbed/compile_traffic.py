@@ -74,7 +74,7 @@ def windows(experiment: Experiment, document: Document, seed: int) -> dict[str, 
     entries: dict[str, Flow | spec.Entry] = dict(
         zip([*flows, *traffic], [*experiment.flows, *experiment.traffic], strict=True)
     )
-    found = {name: quantities.seconds(entry.start) for name, entry in entries.items()}
+    starts_s = {name: quantities.seconds(entry.start) for name, entry in entries.items()}
     set_by: dict[str, int] = {}
     for i, rule in enumerate(experiment.starts):
         chosen = {"flows": flows, "traffic": traffic, "all": [*flows, *traffic]}.get(str(rule.of), rule.of)
@@ -87,14 +87,14 @@ def windows(experiment: Experiment, document: Document, seed: int) -> dict[str, 
             if quantities.delay_ns(entries[name].start):
                 raise _fail(document, loc, f"{name} has a `start` of its own, {entries[name].start}; leave one out")
             set_by[name] = i
-        found.update(_spread(rule, list(chosen), draws.stream(draws.seed_of(seed, "starts", str(i)))))
+        starts_s.update(_spread(rule, list(chosen), draws.stream(draws.seed_of(seed, "starts", str(i)))))
     result = {}
     for name, entry in entries.items():
         stop_s = end_s if entry.stop is None else quantities.seconds(entry.stop)
-        if found[name] >= stop_s:
+        if starts_s[name] >= stop_s:
             loc = ("starts", set_by[name]) if name in set_by else _place(name, flows, traffic)
-            raise _fail(document, loc, f"{name} would start at {found[name]:g} s, but its end is at {stop_s:g} s")
-        result[name] = Window(found[name], stop_s)
+            raise _fail(document, loc, f"{name} would start at {starts_s[name]:g} s, but its end is at {stop_s:g} s")
+        result[name] = Window(starts_s[name], stop_s)
     return result
 
 

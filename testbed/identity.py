@@ -34,13 +34,13 @@ def packets(raw: Path) -> str:
     return whole.hexdigest()
 
 
-def changed(done: results.Run, run: PlannedRun, plan: Plan, host: Host | None) -> list[str]:
+def changed(result: results.Run, run: PlannedRun, plan: Plan, host: Host | None) -> list[str]:
     """Which inputs of a run have changed since it was made, each in a few words.
 
     host: as it is now; None where its kernel is not built here, and nothing is said of it
     """
-    kind = done.host
-    then, now = inputs_of(done), asdict(run.inputs(kind))
+    kind = result.host
+    then, now = inputs_of(result), asdict(run.inputs(kind))
     differences = [] if then["spec"] == now["spec"] else ["experiment file"]
     traces = then.get("traces")
     if traces is not None:
@@ -63,9 +63,9 @@ def userland_changes(then: Mapping[str, str], now: Mapping[str, str]) -> list[st
     return [f"{name} {then.get(name, 'none')} → {now.get(name, 'none')}" for name in _different(then, now)]
 
 
-def inputs_of(done: results.Run) -> Mapping[str, Any]:
+def inputs_of(result: results.Run) -> Mapping[str, Any]:
     """A run's recorded inputs; of a run from before they were recorded, those that its spec still tells."""
-    return done.inputs or {"spec": spec_digest(done.spec), "seed": done.seed, "host": done.host}
+    return result.inputs or {"spec": spec_digest(result.spec), "seed": result.seed, "host": result.host}
 
 
 def newest_of(run: PlannedRun, kind: str, runs: Sequence[results.Run]) -> results.Run | None:
@@ -75,11 +75,13 @@ def newest_of(run: PlannedRun, kind: str, runs: Sequence[results.Run]) -> result
     """
     wanted = run.inputs(kind)
     answers = [
-        done
-        for done in runs
-        if done.host == kind and done.seed == run.seed and _says_the_same(inputs_of(done), wanted.spec, wanted.traces)
+        result
+        for result in runs
+        if result.host == kind
+        and result.seed == run.seed
+        and _says_the_same(inputs_of(result), wanted.spec, wanted.traces)
     ]
-    return max(answers, key=lambda done: (done.complete, done.timing.get("ended", 0), done.run), default=None)
+    return max(answers, key=lambda result: (result.complete, result.timing.get("ended", 0), result.run), default=None)
 
 
 def _says_the_same(inputs: Mapping[str, Any], spec: str, traces: Mapping[str, str]) -> bool:

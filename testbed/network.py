@@ -56,9 +56,9 @@ def network_of(experiment: Experiment, document: Document) -> Network:
     return network
 
 
-def _place(error: Exception, given: Mapping[str, Any]) -> tuple[Loc, str]:
+def _place(error: Exception, parameters: Mapping[str, Any]) -> tuple[Loc, str]:
     """Where in the file an error belongs: to its parameter where the file gives it, else to all of them."""
-    if isinstance(error, ParameterError) and error.name[0] in given:
+    if isinstance(error, ParameterError) and error.name[0] in parameters:
         return error.name, error.text
     return (), str(error)
 

@@ -47,9 +47,9 @@ def check_name(name: str, root: Path) -> None:
         raise UsageError(f"algorithm {name!r}: the kernel has one of this name; choose another, e.g. my_{name[:12]}")
     if C_KEYWORD.fullmatch(name) or keyword.iskeyword(name) or name in OF_THE_KERNEL:
         raise UsageError(f"algorithm {name!r}: the word is taken in C, in Python or in the kernel; choose another")
-    there = [file for file in targets(name).values() if (root / file).exists()]
-    if there:
-        raise UsageError(f"algorithm {name!r}: {', '.join(there)} exists; choose another name, nothing was written")
+    existing = [file for file in targets(name).values() if (root / file).exists()]
+    if existing:
+        raise UsageError(f"algorithm {name!r}: {', '.join(existing)} exists; choose another name, nothing was written")
 
 
 def fill(text: str, name: str) -> str:

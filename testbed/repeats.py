@@ -47,10 +47,10 @@ def _wanted(done: list[Job], repeats: Repeats, results: Results) -> int:
     """How many more runs a combination needs."""
     if not results.folder.is_dir():  # not one of them could even be begun
         return 0
-    found = standings(repeats, load_experiment(results.folder, [job.run_id for job in done]))
-    if any(standing.n == 0 for standing in found):  # more of the same would hardly have what none of these has
+    states = standings(repeats, load_experiment(results.folder, [job.run_id for job in done]))
+    if any(standing.n == 0 for standing in states):  # more of the same would hardly have what none of these has
         return 0
-    return max((standing.wanted for standing in found), default=0)
+    return max((standing.wanted for standing in states), default=0)
 
 
 def wanted_ids(jobs: list[tuple[str, str]], repeats: int | Repeats, results: Results) -> list[str]:
@@ -59,9 +59,9 @@ def wanted_ids(jobs: list[tuple[str, str]], repeats: int | Repeats, results: Res
     if isinstance(repeats, int):
         return [run_id for _, run_id in jobs]
     seen: dict[str, int] = {}
-    found = []
+    ids = []
     for cell, run_id in jobs:
         number = seen[cell] = seen.get(cell, 0) + 1
         if number <= repeats.least or results.is_begun(run_id):
-            found.append(run_id)
-    return found
+            ids.append(run_id)
+    return ids

@@ -168,7 +168,7 @@ def _collect(folder: Path, cpu: int) -> dict[str, str] | None:
     raw_bytes = sum(file.stat().st_size for file in (folder / "raw").iterdir() if file.is_file())
     limit_s = COLLECT_LEAST_S + raw_bytes / COLLECT_BYTES_PER_S
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["taskset", "-c", str(cpu), sys.executable, "-m", "testbed.finish", str(folder)],
             capture_output=True,
             text=True,
@@ -178,9 +178,9 @@ def _collect(folder: Path, cpu: int) -> dict[str, str] | None:
     except subprocess.TimeoutExpired:
         detail = f"not done after {limit_s:.0f} s with {raw_bytes / 1e6:.0f} MB of raw files"
         return {"stage": "collect", "subject": folder.name, "detail": detail}
-    if done.returncode == 0:
+    if completed.returncode == 0:
         return None
-    errors = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
+    errors = (completed.stderr.strip() or completed.stdout.strip() or f"exit code {completed.returncode}").splitlines()
     return {"stage": "collect", "subject": folder.name, "detail": "\n".join(errors[-8:])}
 
 

@@ -171,11 +171,11 @@ def _with(
 def _set(data: dict[str, Any], place: str, value: Scalar, document: Document, name: str) -> list[Loc]:
     """Set every place that a dotted path with `*` names; returns them."""
     parts = place.split(".")
-    found: list[tuple[Any, Loc]] = [(data, ())]
+    steps: list[tuple[Any, Loc]] = [(data, ())]
     for part in parts[:-1]:
-        found = [step for node, loc in found for step in _steps(node, part, loc)]
+        steps = [step for node, loc in steps for step in _steps(node, part, loc)]
     changed = []
-    for node, loc in found:
+    for node, loc in steps:
         for key in _keys(node, parts[-1], last=True):
             node[key] = value
             changed.append((*loc, key))

@@ -23,12 +23,12 @@ def select(runs: list[PlannedRun], expression: str) -> list[PlannedRun]:
         known = {*runs[0].params, "seed"} if runs else {"seed"}
         if name not in known:
             raise UsageError(f"--only {part}: no parameter {name!r}; {nearest(name, known)}")
-        wanted = {value.strip() for value in values.split("|")}
+        allowed = {value.strip() for value in values.split("|")}
         present = {_value(run, name) for run in runs}
-        if not wanted <= present:
-            missing = sorted(wanted - present)
+        if not allowed <= present:
+            missing = sorted(allowed - present)
             raise UsageError(f"--only {part}: no run has {name} {', '.join(missing)}; {nearest(missing[0], present)}")
-        chosen = [run for run in chosen if (_value(run, name) in wanted) != negated]
+        chosen = [run for run in chosen if (_value(run, name) in allowed) != negated]
     return chosen
 
 

@@ -49,9 +49,9 @@ def network(parameters: Parameters) -> Network:
         raise ParameterError("links", f"{len(texts)} links; allowed are 1 to 200")
     names = ["s1", *(f"r{i}" for i in range(1, len(texts))), "d1"]
     links = []
-    for index, words in enumerate(texts):
+    for index, numbered in enumerate(texts):
         try:
-            one = direction(words)
+            one = direction(numbered)
         except ParameterError as error:
             raise ParameterError(("links", index, *error.name), error.text) from error
         links.append(Link(names[index], names[index + 1], one, one))

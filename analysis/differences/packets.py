@@ -44,11 +44,11 @@ class Parting:
         late_ns = other.time_ns - one.time_ns
         changed = [name for name in one.fields if one.fields[name] != other.fields.get(name)]
         changed += [name for name in other.fields if name not in one.fields]
-        told = [f"{name} {one.fields.get(name, 'none')}, {other.fields.get(name, 'none')}" for name in changed]
+        differing = [f"{name} {one.fields.get(name, 'none')}, {other.fields.get(name, 'none')}" for name in changed]
         if not changed and one.data != other.data:
-            told = ["other content"]
+            differing = ["other content"]
         parts = [f"{did} {_duration(abs(late_ns))} {'later' if late_ns > 0 else 'earlier'}"] if late_ns else []
-        return f"{self.interface}: packet {self.number}: in the second run {'; '.join([*parts, *told])}"
+        return f"{self.interface}: packet {self.number}: in the second run {'; '.join([*parts, *differing])}"
 
 
 def parting(ours: Path, theirs: Path) -> Parting | None:

@@ -35,13 +35,13 @@ class OtherRecord:
         if self.ours is None or self.theirs is None:
             return f"{self.kind}: record {self.number} exists only in the {'second' if self.theirs else 'first'} run"
         changed = [name for name in self.ours if self.ours[name] != self.theirs.get(name)]
-        told = "; ".join(f"{name} {self.ours[name]}, {self.theirs.get(name)}" for name in changed)
+        text = "; ".join(f"{name} {self.ours[name]}, {self.theirs.get(name)}" for name in changed)
         place = ", ".join(
             f"{name} {self.ours[name]}"
             for name in ("t_s", "flow", "node", "interface")
             if self.ours.get(name) is not None
         )
-        return f"{self.kind}: record {self.number} ({place}): {told}"
+        return f"{self.kind}: record {self.number} ({place}): {text}"
 
 
 def first(ours: Path, theirs: Path) -> OtherRecord | None:

@@ -37,11 +37,11 @@ def algorithm_goodput_mbps(run: RunRecords) -> dict[str, float | None]:
     Source: Kato 2012 s5.1.2 (normalised throughput), Afifi 2014 s8.2; intervals.delivered_bytes.
     """
     window = common_window(run)
-    found: dict[str, float | None] = {}
+    by_algorithm: dict[str, float | None] = {}
     for name, flows in _groups(run):
         rates = [mean_mbps(run.intervals.get(flow["flow"]), "delivered_bytes", window) or 0.0 for flow in flows]
-        found[name] = sum(rates) / len(rates) if window.length_s > 0 else None
-    return found
+        by_algorithm[name] = sum(rates) / len(rates) if window.length_s > 0 else None
+    return by_algorithm
 
 
 @metric(
@@ -60,12 +60,12 @@ def algorithm_smoothness_cv(run: RunRecords) -> dict[str, float | None]:
     Source: Kato 2012 s5.1.3 (smoothness beside competing TCP); intervals.delivered_bytes.
     """
     window = common_window(run)
-    found: dict[str, float | None] = {}
+    by_algorithm: dict[str, float | None] = {}
     for name, flows in _groups(run):
         columns = [run.intervals[flow["flow"]] for flow in flows if flow["flow"] in run.intervals]
         for scale_s in TIME_SCALES_S:
             fine = [part for part in columns if part["width_s"].size and np.median(part["width_s"]) < scale_s * 1.001]
             values = [variation(binned_mbps(part, "delivered_bytes", window, scale_s)) for part in fine]
             known = [value for value in values if value is not None]
-            found[f"{name}.{scale_s:g}"] = sum(known) / len(known) if known else None
-    return found
+            by_algorithm[f"{name}.{scale_s:g}"] = sum(known) / len(known) if known else None
+    return by_algorithm

@@ -14,13 +14,13 @@ from analysis.metrics.run import RunRecords, Window
 def _by_cca(run: RunRecords) -> dict[str, tuple[int, float]]:
     """Flows and bytes delivered per algorithm, while all flows are there."""
     window = common_window(run)
-    found: dict[str, tuple[int, float]] = {}
+    by_cca: dict[str, tuple[int, float]] = {}
     for flow in run.tcp_flows:
         columns = run.intervals.get(flow["flow"])
         delivered = 0.0 if columns is None else bytes_in(columns, "delivered_bytes", window)
-        flows, total = found.get(flow["cca"], (0, 0.0))
-        found[flow["cca"]] = (flows + 1, total + delivered)
-    return found
+        flows, total = by_cca.get(flow["cca"], (0, 0.0))
+        by_cca[flow["cca"]] = (flows + 1, total + delivered)
+    return by_cca
 
 
 @metric("algorithm_share", needs=(DELIVERED,), unit="1", label="Share by algorithm", keyed="algorithm")

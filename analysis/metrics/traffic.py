@@ -126,12 +126,12 @@ def initial_goodput_mbps(run: RunRecords) -> dict[str, float | None]:
     Warm-up does not apply here: the start is what is measured.
     Source: Yu 2009 ch. 2, figures 2-3 to 2-7 (initial n-second throughput); intervals.delivered_bytes.
     """
-    found: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     for seconds in INITIAL_SECONDS:
         rates = [initial_goodput(run, flow, seconds) for flow in run.flows]
         known = [rate for rate in rates if rate is not None]
-        found[str(seconds)] = sum(known) / len(known) if known else None
-    return found
+        values[str(seconds)] = sum(known) / len(known) if known else None
+    return values
 
 
 @metric("applications", needs=(TRAFFIC,), unit="", label="Applications", keyed="name.field")

@@ -30,10 +30,10 @@ class Application:
 def applications(runs: Sequence[Run]) -> tuple[Application, ...]:
     """All entries of all complete runs, at most MOST_ROWS."""
     names = parameters(runs)
-    found = []
+    listed = []
     for run, row in _rows(runs):
         numbers = [(key, value) for key, value in row.items() if key not in ELSEWHERE and is_number(value)]
-        found.append(
+        listed.append(
             Application(
                 attributes=tuple(show(run.params.get(name)) for name in names),
                 seed=show(run.seed),
@@ -43,7 +43,7 @@ def applications(runs: Sequence[Run]) -> tuple[Application, ...]:
                 results=tuple((key, number(value)) for key, value in numbers),
             )
         )
-    return tuple(found[:MOST_ROWS])
+    return tuple(listed[:MOST_ROWS])
 
 
 def gaps(runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -35,8 +35,8 @@ DISTRIBUTION_OF_RTT = {
 
 def duration_s_of(runs: Sequence[Run]) -> float:
     """The longest of the runs: all figures share one time axis."""
-    found = [run.timing.get("virtual_s") or quantity(run.spec.get("duration")) for run in runs]
-    return max((float(value) for value in found if value is not None and is_number(value)), default=0.0)
+    durations_s = [run.timing.get("virtual_s") or quantity(run.spec.get("duration")) for run in runs]
+    return max((float(value) for value in durations_s if value is not None and is_number(value)), default=0.0)
 
 
 def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
 
 
 def _estimate(cell: Cell, metric: str) -> dict[str, Any]:
-    found = cell.estimate(metric)
-    assert found is not None  # the caller has seen values
-    interval = [found.t_interval.low, found.t_interval.high] if found.t_interval else None
-    return {"mean": found.mean, "interval": interval, "values": cell.values(metric)}
+    estimate = cell.estimate(metric)
+    assert estimate is not None  # the caller has seen values
+    interval = [estimate.t_interval.low, estimate.t_interval.high] if estimate.t_interval else None
+    return {"mean": estimate.mean, "interval": interval, "values": cell.values(metric)}

@@ -34,13 +34,13 @@ SPREADS = (
 
 def flow_distributions(run: Run) -> list[dict[str, Any]]:
     """Quantiles over a run's flows of each algorithm: {figure, flow: None, algorithm, x}."""
-    found = []
+    distributions = []
     for spread in SPREADS:
         for algorithm, rows in _by_algorithm(run).items():
             values = [float(row[spread.field]) for row in rows if is_number(row.get(spread.field))]
             if len(values) >= FEWEST:
                 quantiles = np.quantile(values, QUANTILES, method="inverted_cdf")
-                found.append(
+                distributions.append(
                     {
                         "figure": spread.name,
                         "flow": None,
@@ -48,7 +48,7 @@ def flow_distributions(run: Run) -> list[dict[str, Any]]:
                         "x": [float(f"{value:.5g}") for value in quantiles.tolist()],
                     }
                 )
-    return found
+    return distributions
 
 
 def shares(cells: Sequence[Cell]) -> list[dict[str, Any]]:
@@ -93,8 +93,8 @@ def shares(cells: Sequence[Cell]) -> list[dict[str, Any]]:
 
 
 def _by_algorithm(run: Run) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_algorithm: dict[str, list[Mapping[str, Any]]] = {}
     for row in run.metrics.get("flows") or ():
         if isinstance(row, dict) and row.get("cca"):
-            found.setdefault(str(row["cca"]), []).append(row)
-    return found
+            by_algorithm.setdefault(str(row["cca"]), []).append(row)
+    return by_algorithm

@@ -66,7 +66,7 @@ FIGURES = (
 def run_series(run: Run, buckets: int, duration_s: float) -> list[dict[str, Any]]:
     """The series of one run, as the page's script reads them: {figure, flow, lo, hi?, lo2?, hi2?}."""
     folder = run.path / "records"
-    found: list[dict[str, Any]] = []
+    series: list[dict[str, Any]] = []
     by_file: dict[str, list[Figure]] = {}
     for figure in (figure for figure in FIGURES if figure.file):
         by_file.setdefault(figure.file, []).append(figure)
@@ -83,9 +83,9 @@ def run_series(run: Run, buckets: int, duration_s: float) -> list[dict[str, Any]
                     continue
                 if figure.second:
                     _put(entry, "2", per_column[figure.second], figure.scale)
-                found.append(entry)
+                series.append(entry)
     fairness = _fairness(folder, buckets, duration_s)
-    return [*found, fairness] if fairness else found
+    return [*series, fairness] if fairness else series
 
 
 def _fairness(folder: Path, buckets: int, duration_s: float) -> dict[str, Any] | None:
@@ -114,18 +114,18 @@ def _fairness(folder: Path, buckets: int, duration_s: float) -> dict[str, Any] |
 def run_distributions(run: Run) -> list[dict[str, Any]]:
     """Quantiles of each flow's round-trip time, for the cumulative distribution: {figure, flow, x}."""
     samples = records.collect(run.path / "records" / "acks.parquet", ("flow",), ("rtt_us",))
-    found = []
+    distributions = []
     for (flow,), columns in samples.items():
         rtt_ms = columns["rtt_us"][np.isfinite(columns["rtt_us"])] / 1e3
         if rtt_ms.size:
-            found.append(
+            distributions.append(
                 {
                     "figure": RTT_CDF,
                     "flow": flow,
                     "x": [_short(float(value)) for value in np.quantile(rtt_ms, QUANTILES)],
                 }
             )
-    return found
+    return distributions
 
 
 def buckets_for(flows: int) -> int:
@@ -137,19 +137,19 @@ def buckets_for(flows: int) -> int:
 def _extremes(
     path: Path, by: tuple[str, ...], columns: list[str], buckets: int, duration_s: float
 ) -> dict[Key, dict[str, tuple[Floats, Floats]]]:
-    found: dict[Key, dict[str, tuple[Floats, Floats]]] = {}
+    extremes: dict[Key, dict[str, tuple[Floats, Floats]]] = {}
     for key, part in records.grouped(path, by, ("t_s", *columns)):
-        if key not in found:
-            found[key] = {name: (np.full(buckets, np.inf), np.full(buckets, -np.inf)) for name in columns}
+        if key not in extremes:
+            extremes[key] = {name: (np.full(buckets, np.inf), np.full(buckets, -np.inf)) for name in columns}
         # A value at the very end belongs to the last bucket; what drains after the end is not drawn.
         index = np.minimum((part["t_s"] / duration_s * buckets + 1e-9).astype(np.int64), buckets - 1)
         timely = (part["t_s"] >= 0) & (part["t_s"] <= duration_s)
         for name in columns:
             known = timely & np.isfinite(part[name])
-            low, high = found[key][name]
+            low, high = extremes[key][name]
             np.minimum.at(low, index[known], part[name][known])
             np.maximum.at(high, index[known], part[name][known])
-    return found
+    return extremes
 
 
 def _bottleneck_only(

@@ -21,12 +21,12 @@ class Settings:
     differing: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def settings_of(found: Sequence[Mapping[str, Any]]) -> tuple[Settings, ...]:
+def settings_of(specs: Sequence[Mapping[str, Any]]) -> tuple[Settings, ...]:
     """The recorded environment by its parts, the drawn network left out."""
-    parts = dict.fromkeys(name for one in found for name in one if name not in ELSEWHERE)
-    single = [name for name in parts if not any(isinstance(one.get(name), Mapping) for one in found)]
-    settings = [_settings("general", [{name: one.get(name) for name in single} for one in found])] if single else []
-    return (*settings, *(_settings(name, [one.get(name) for one in found]) for name in parts if name not in single))
+    parts = dict.fromkeys(name for one in specs for name in one if name not in ELSEWHERE)
+    single = [name for name in parts if not any(isinstance(one.get(name), Mapping) for one in specs)]
+    settings = [_settings("general", [{name: one.get(name) for name in single} for one in specs])] if single else []
+    return (*settings, *(_settings(name, [one.get(name) for one in specs]) for name in parts if name not in single))
 
 
 def _settings(name: str, found: Sequence[Any]) -> Settings:
@@ -43,8 +43,8 @@ def _settings(name: str, found: Sequence[Any]) -> Settings:
 
 def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
     if isinstance(value, Mapping):
-        found: dict[str, str] = {}
+        flat: dict[str, str] = {}
         for name, part in value.items():
-            found.update(_flatten(part, f"{prefix} › {name}" if prefix else str(name)))
-        return found
+            flat.update(_flatten(part, f"{prefix} › {name}" if prefix else str(name)))
+        return flat
     return {prefix: ", ".join(show(part) for part in value) if isinstance(value, list) else show(value) or "–"}

@@ -92,10 +92,10 @@ def _colour_by(runs: Sequence[Mapping[str, Any]]) -> str:
 def _panels(runs: Sequence[Mapping[str, Any]], colour: str) -> dict[str, list[Mapping[str, Any]]]:
     names = [name for name in (runs[0]["attributes"] if runs else ()) if name not in ("seed", colour)]
     fixed = [name for name in names if len({run["attributes"][name] for run in runs}) < 2]
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    panels: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
-        found.setdefault(_key(run["attributes"], "seed", colour, *fixed), []).append(run)
-    return dict(list(found.items())[:MOST_PANELS])
+        panels.setdefault(_key(run["attributes"], "seed", colour, *fixed), []).append(run)
+    return dict(list(panels.items())[:MOST_PANELS])
 
 
 def _grid(count: int, titles: Sequence[str]) -> tuple[Figure, list[Axes]]:
@@ -263,14 +263,14 @@ def _sweep(metric: Mapping[str, Any], data: Mapping[str, Any]) -> Figure:
         lines.setdefault(" ".join(cell["attributes"][name] for name in varying if name != along), []).append(cell)
     for index, (name, members) in enumerate(list(lines.items())[: len(MARKS) * 2]):
         members.sort(key=lambda cell: places.index(cell["attributes"].get(along, "")))
-        found = [cell["metrics"][metric["name"]] for cell in members]
-        means = [one["mean"] for one in found]
+        values = [cell["metrics"][metric["name"]] for cell in members]
+        means = [one["mean"] for one in values]
         errors = np.array(
             [
                 (0, 0)
                 if one["interval"] is None
                 else (one["mean"] - one["interval"][0], one["interval"][1] - one["mean"])
-                for one in found
+                for one in values
             ]
         ).T
         x = [places.index(cell["attributes"].get(along, "")) for cell in members]

@@ -21,16 +21,16 @@ RESULTS = Path("/sys/module/cc_cost/parameters")
 
 
 def run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if completed.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {completed.stderr.strip() or completed.returncode}")
 
 
 def measure(name: str, batches: str) -> list[str]:
     run("insmod", "/mnt/cc_cost.ko", f"algorithm={name}", f"batches={batches}")
-    found = [(RESULTS / what).read_text().strip() for what in ("ack_ps", "later_ps", "loss_ps")]
+    picoseconds = [(RESULTS / what).read_text().strip() for what in ("ack_ps", "later_ps", "loss_ps")]
     run("rmmod", "cc_cost")
-    return found
+    return picoseconds
 
 
 def main() -> None:

@@ -21,33 +21,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=None, metavar="N", help="default: 2, where there are 2 CPUs")
     parser.add_argument("--live", action="store_true", help="follow a capture that is still being written to a pipe")
     parser.add_argument("--format", choices=["table", "json", "csv"], default="table", help="how to print the counts")
-    given = parser.parse_args(arguments)
-    if not given.interval > 0:
-        parser.error(f"--interval is {given.interval}, must be above 0")
-    if given.threads is not None and given.threads < 1:
-        parser.error(f"--threads is {given.threads}, must be at least 1")
+    options = parser.parse_args(arguments)
+    if not options.interval > 0:
+        parser.error(f"--interval is {options.interval}, must be above 0")
+    if options.threads is not None and options.threads < 1:
+        parser.error(f"--threads is {options.threads}, must be at least 1")
     try:
-        done = analyze(given.captures, given.out, interval_s=given.interval, threads=given.threads, live=given.live)
+        summary = analyze(
+            options.captures, options.out, interval_s=options.interval, threads=options.threads, live=options.live
+        )
     except CaptureError as error:
         print(f"collect: {error}", file=sys.stderr)
         return 2
-    counts = {name: getattr(done, name) for name in ("packets", "flows", "seconds", "packets_per_s", "bad_packets")}
-    if given.format == "json":
-        print(json.dumps({**counts, "out": str(given.out)}, indent=1))
-    elif given.format == "csv":
+    counts = {name: getattr(summary, name) for name in ("packets", "flows", "seconds", "packets_per_s", "bad_packets")}
+    if options.format == "json":
+        print(json.dumps({**counts, "out": str(options.out)}, indent=1))
+    elif options.format == "csv":
         csv.writer(sys.stdout, lineterminator="\n").writerows([counts, counts.values()])
     else:
-        rate = done.packets_per_s / 1e6
-        words = f"{done.packets} packets, {done.flows} flows, {done.seconds:.3f} s, {rate:.2f} million packets/s"
-        print(f"{words} -> {given.out}")
-    if done.bad_packets and done.first_bad is not None:
+        rate = summary.packets_per_s / 1e6
+        line = (
+            f"{summary.packets} packets, {summary.flows} flows, {summary.seconds:.3f} s, {rate:.2f} million packets/s"
+        )
+        print(f"{line} -> {options.out}")
+    if summary.bad_packets and summary.first_bad is not None:
         print(
-            f"collect: {done.bad_packets} packets not understood, the first at {done.first_bad.message}",
+            f"collect: {summary.bad_packets} packets not understood, the first at {summary.first_bad.message}",
             file=sys.stderr,
         )
-    for failure in done.errors:
+    for failure in summary.errors:
         print(f"collect: {failure.path}: {failure.message}; the packets before it were used", file=sys.stderr)
-    return 1 if done.errors else 0
+    return 1 if summary.errors else 0
 
 
 if __name__ == "__main__":

@@ -90,8 +90,8 @@ class LabHost:
         remotes = {node: remote(machine) for node, machine in self.machines.items() if node in own}
         try:
             cablings = {
-                node: replace(told, protected=remotes[node].protected(self.machines[node].control))
-                for node, told in cabling.cabling(plan, nics).items()
+                node: replace(cables, protected=remotes[node].protected(self.machines[node].control))
+                for node, cables in cabling.cabling(plan, nics).items()
             }
             for machine in remotes.values():
                 machine.run("rm", "-rf", OUT)

@@ -79,8 +79,8 @@ def _execute(run: Execution, modules: Sequence[Module], undo: Undo) -> tuple[dic
         try:
             tracing = _prepare(run.plan, modules, undo)
         except (OSError, subprocess.CalledProcessError) as error:
-            words = getattr(error, "stderr", "") or str(error)
-            return failure("prepare", "local", words.strip()), console, 1
+            message = getattr(error, "stderr", "") or str(error)
+            return failure("prepare", "local", message.strip()), console, 1
         process = subprocess.Popen(
             [SYSTEM_PYTHON, "-B", "-P", "-m", "agent.host", str(run.folder), str(tracing)],
             stdin=subprocess.PIPE,
@@ -141,7 +141,7 @@ def _write(file: Path, value: str, undo: Undo) -> None:
 
 def _load(module: Module) -> None:
     name = module.path.rpartition("/")[2].removesuffix(".ko")
-    words = [f"{key}={value}" for key, value in module.params.items()]
+    parameters = [f"{key}={value}" for key, value in module.params.items()]
     if name in loaded_modules():
         raise OSError(f"module {name} is loaded already, perhaps with other parameters; unload it with rmmod {name}")
-    subprocess.run(["modprobe", name, *words], check=True, capture_output=True, text=True)
+    subprocess.run(["modprobe", name, *parameters], check=True, capture_output=True, text=True)

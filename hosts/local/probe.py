@@ -75,11 +75,13 @@ def problems(plan: Plan) -> list[str]:
 
 
 def _kernel_problems(plan: Plan) -> Iterator[str]:
-    done = subprocess.run([sys.executable, "-P", "-m", "hosts.local.probe"], capture_output=True, text=True, cwd=ROOT)
-    if done.returncode:
-        yield f"no network namespace can be made here: {done.stderr.strip().splitlines()[-1:]}; {ELSEWHERE}"
+    completed = subprocess.run(
+        [sys.executable, "-P", "-m", "hosts.local.probe"], capture_output=True, text=True, cwd=ROOT
+    )
+    if completed.returncode:
+        yield f"no network namespace can be made here: {completed.stderr.strip().splitlines()[-1:]}; {ELSEWHERE}"
         return
-    failed: dict[str, str] = json.loads(done.stdout)
+    failed: dict[str, str] = json.loads(completed.stdout)
     for name in sorted(needed(plan) & set(failed)):
         yield f"this kernel ({os.uname().release}) lacks {name} ({NEEDS[name]}): {failed[name]}; {ELSEWHERE}"
 
@@ -87,14 +89,14 @@ def _kernel_problems(plan: Plan) -> Iterator[str]:
 def needed(plan: Plan) -> set[str]:
     """Which of the attempts the plan's links and connections need."""
     directions = [d for link in plan.network.links for d in (link.forward, link.backward)]
-    found = {"veth"}
+    names = {"veth"}
     if any(d.rate_bps is not None for d in directions):
-        found |= {"tbf", "pfifo"}
+        names |= {"tbf", "pfifo"}
     if any(d.has_wire for d in directions):
-        found |= {"netem", "ingress", "matchall"}
+        names |= {"netem", "ingress", "matchall"}
     if any(host.starts for host in plan.hosts.values()):
-        found.add("port rules")
-    return found | {d.queue.kind for d in directions if d.queue.kind in QUEUE_OPTIONS}
+        names.add("port rules")
+    return names | {d.queue.kind for d in directions if d.queue.kind in QUEUE_OPTIONS}
 
 
 def _module_problems(plan: Plan) -> Iterator[str]:
@@ -127,8 +129,8 @@ def _algorithm_problems(plan: Plan) -> Iterator[str]:
 
 def has_module(name: str) -> bool:
     """Whether modprobe finds a module for the running kernel."""
-    done = subprocess.run(["modprobe", "--dry-run", "--quiet", name], capture_output=True)
-    return done.returncode == 0
+    completed = subprocess.run(["modprobe", "--dry-run", "--quiet", name], capture_output=True)
+    return completed.returncode == 0
 
 
 def main() -> int:
@@ -141,9 +143,9 @@ def main() -> int:
     failed = {}
     for name, lines in ATTEMPTS.items():
         for line in lines:
-            done = subprocess.run(line.split(), capture_output=True, text=True)
-            if done.returncode:
-                failed[name] = (done.stderr.strip().splitlines() or ["refused"])[-1].rstrip(".")
+            completed = subprocess.run(line.split(), capture_output=True, text=True)
+            if completed.returncode:
+                failed[name] = (completed.stderr.strip().splitlines() or ["refused"])[-1].rstrip(".")
     print(json.dumps(failed))
     return 0
 

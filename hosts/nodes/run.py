@@ -52,8 +52,8 @@ def execute(
         try:
             clocks = _together(run, stations)
         except StationError as failed:
-            words = "\n".join(next((s.errors for s in stations if s.node == failed.node), [])[-8:])
-            error = failure("machine", failed.node, words or str(failed))
+            last_lines = "\n".join(next((s.errors for s in stations if s.node == failed.node), [])[-8:])
+            error = failure("machine", failed.node, last_lines or str(failed))
         finally:
             for station in stations:
                 station.stop()

@@ -61,10 +61,10 @@ def find(series: str) -> Builds:
 
 
 def _ask(module: str, *arguments: str) -> Path:
-    done = subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True, cwd=ROOT)
-    if done.returncode:
-        raise WarpbedError(f"virtual machines: {done.stderr.strip()}")
-    facts = json.loads(done.stdout)
+    completed = subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True, cwd=ROOT)
+    if completed.returncode:
+        raise WarpbedError(f"virtual machines: {completed.stderr.strip()}")
+    facts = json.loads(completed.stdout)
     if not facts["exists"]:
         raise WarpbedError(
             "the kernel or the root image of virtual machines is not built for this checkout; ./warpbed run builds both, "

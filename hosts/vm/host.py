@@ -57,8 +57,8 @@ class VmHost(MachineHost):
             except BootError as failed:
                 error = failure("boot", "vm", str(failed))
             except RemoteError as failed:
-                words = str(failed) if machine.is_alive else f"{failed}; the machine has gone: {machine.words()}"
-                error = failure("vm", "ssh", words)
+                message = str(failed) if machine.is_alive else f"{failed}; the machine has gone: {machine.words()}"
+                error = failure("vm", "ssh", message)
         (folder / "machine.console").rename(folder / "console.log")
         for line in (folder / "console.log").read_text(errors="replace").splitlines():
             console.line(line)

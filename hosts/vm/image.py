@@ -143,13 +143,13 @@ def _lay_out(work: Path, tree: Path) -> None:
 
 def sources() -> str:
     """Where this machine takes its own release from: same mirror, same signing keys."""
-    words = subprocess.run(
+    assignments = subprocess.run(
         ["apt-config", "shell", "list", "Dir::Etc::sourcelist/f", "parts", "Dir::Etc::sourceparts/d"],
         check=True,
         capture_output=True,
         text=True,
     ).stdout
-    places = dict(line.split("=", 1) for line in words.splitlines())
+    places = dict(line.split("=", 1) for line in assignments.splitlines())
     list_file, parts = (Path(places[name].strip("'")) for name in ("list", "parts"))
     return debian_archive(read_entries(list_file, parts), release()).for_suite(release())
 

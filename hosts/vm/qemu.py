@@ -87,10 +87,10 @@ def accelerator(kernel: Path) -> Accelerator:
     """KVM where this kernel really starts under it, else TCG: /dev/kvm can be there and not work."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return Accelerator("tcg", "/dev/kvm is not there or not allowed")
-    words = _start_without_root(kernel)
-    if words is None:
+    refusal = _start_without_root(kernel)
+    if refusal is None:
         return Accelerator("kvm", "a guest starts under it")
-    return Accelerator("tcg", f"/dev/kvm is there, but no guest starts under it: {words}")
+    return Accelerator("tcg", f"/dev/kvm is there, but no guest starts under it: {refusal}")
 
 
 def _start_without_root(kernel: Path) -> str | None:
@@ -104,15 +104,15 @@ def _start_without_root(kernel: Path) -> str | None:
         line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=die_with_parent
     )
     assert process.stdout is not None
-    seen, until = b"", time.monotonic() + PROBE_S
+    output, until = b"", time.monotonic() + PROBE_S
     try:
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             while (rest := until - time.monotonic()) > 0:
                 if selector.select(rest):
                     data = os.read(process.stdout.fileno(), 65536)
-                    seen += data
-                    if b"Linux version" in seen:
+                    output += data
+                    if b"Linux version" in output:
                         return None
                     if not data:
                         break
@@ -120,14 +120,14 @@ def _start_without_root(kernel: Path) -> str | None:
         process.kill()
         process.wait()
         process.stdout.close()
-    lines = [text for text in seen.decode(errors="replace").splitlines() if re.search(r"\w", text)]
+    lines = [text for text in output.decode(errors="replace").splitlines() if re.search(r"\w", text)]
     return lines[0] if lines else f"nothing in {PROBE_S:.0f} s"
 
 
 def version() -> str:
     """First line of what QEMU says of itself; empty where it is not installed."""
     try:
-        done = subprocess.run([QEMU, "--version"], capture_output=True, text=True)
+        completed = subprocess.run([QEMU, "--version"], capture_output=True, text=True)
     except OSError:
         return ""
-    return done.stdout.partition("\n")[0]
+    return completed.stdout.partition("\n")[0]

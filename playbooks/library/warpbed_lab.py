@@ -163,9 +163,9 @@ def attempt(lines: dict[str, list[str]]) -> dict[str, str]:
         else:
             for name, commands in lines.items():
                 for line in commands:
-                    done = subprocess.run(line.split(), capture_output=True, text=True)
-                    if done.returncode:
-                        failed[name] = (done.stderr.strip().splitlines() or ["refused"])[-1]
+                    completed = subprocess.run(line.split(), capture_output=True, text=True)
+                    if completed.returncode:
+                        failed[name] = (completed.stderr.strip().splitlines() or ["refused"])[-1]
         os.write(write, json.dumps(failed).encode())
         os._exit(0)
     os.close(write)
@@ -283,9 +283,9 @@ def restore(request: dict[str, Any], check: bool) -> dict[str, Any]:
         for line in nic_lines(now, name, was):
             sentences.append(f"ip {line}")
             if not check:
-                done = subprocess.run(["ip", *line.split()], capture_output=True, text=True)
-                if done.returncode:
-                    left.append(f"ip {line}: {done.stderr.strip()}")
+                completed = subprocess.run(["ip", *line.split()], capture_output=True, text=True)
+                if completed.returncode:
+                    left.append(f"ip {line}: {completed.stderr.strip()}")
     for kind, what, value in reversed(state["before"]):
         sentences.append(f"{kind} {what}: back to {value}")
         if not check:

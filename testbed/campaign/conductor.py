@@ -180,8 +180,8 @@ class Conductor:
                 return
 
     def _clear(self, attempt: Attempt) -> None:
-        for words in attempt.clear():
-            self.journal.add("left", transfer=attempt.transfer.id, attempt=attempt.number, reason=words)
+        for message in attempt.clear():
+            self.journal.add("left", transfer=attempt.transfer.id, attempt=attempt.number, reason=message)
 
     def _keep_limits(self, transfer: Transfer) -> None:
         events = self.journal.events()

@@ -63,12 +63,12 @@ def parse(text: str, campaign: Campaign, kept: str = "") -> dict[str, End]:
     Raises UsageError where a host is not in the inventory or was never prepared, a receiver has not agreed, or two have
     the same address.
     """
-    given = _read(text)
-    known = _read(kept).hosts if kept and given.absent else {}
-    hosts = {**{name: end for name, end in known.items() if name in given.absent}, **given.hosts}
-    wanted = [campaign.sender, *campaign.receivers]
-    for name in wanted:
-        if name in given.absent and name not in hosts:
+    document = _read(text)
+    known = _read(kept).hosts if kept and document.absent else {}
+    hosts = {**{name: end for name, end in known.items() if name in document.absent}, **document.hosts}
+    names = [campaign.sender, *campaign.receivers]
+    for name in names:
+        if name in document.absent and name not in hosts:
             raise UsageError(
                 f"{name} could not be prepared (the reason is above); nothing was started: mend it, or its entry"
             )
@@ -79,10 +79,10 @@ def parse(text: str, campaign: Campaign, kept: str = "") -> dict[str, End]:
             raise UsageError(
                 f"{name} is not a consenting receiver: set wan_consent in the inventory to who has agreed, and when"
             )
-    addresses = [hosts[name].address for name in wanted]
+    addresses = [hosts[name].address for name in names]
     if len(set(addresses)) != len(addresses):
         raise UsageError("inventory: two hosts of the campaign have the same wan_address")
-    return {name: hosts[name] for name in wanted}
+    return {name: hosts[name] for name in names}
 
 
 def _read(text: str) -> Ends:

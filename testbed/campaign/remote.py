@@ -44,13 +44,13 @@ def ask(name: str, end: End, do: str, timeout_s: float = REQUEST_TIMEOUT_S, **re
     """
     body = json.dumps({"do": do, "root": end.root, **request}).encode()
     try:
-        done = _remote(end).call(*_agent(end), data=body, timeout_s=timeout_s)
+        completed = _remote(end).call(*_agent(end), data=body, timeout_s=timeout_s)
     except UnreachableError as error:
         raise UnreachableError(f"{name}: ssh: {last_line(str(error).encode())}") from error
     try:
-        answer: dict[str, Any] = json.loads(done.stdout.decode(errors="replace").strip().splitlines()[-1])
+        answer: dict[str, Any] = json.loads(completed.stdout.decode(errors="replace").strip().splitlines()[-1])
     except (ValueError, IndexError) as error:
-        output = last_line(done.stderr) or last_line(done.stdout) or f"exit code {done.returncode}"
+        output = last_line(completed.stderr) or last_line(completed.stdout) or f"exit code {completed.returncode}"
         raise RefusedError(f"{name}: the agent gave no answer: {output}") from error
     if "refused" in answer:
         raise RefusedError(f"{name}: {answer['refused']}")

@@ -83,5 +83,5 @@ def _transfer(
     decisive = campaign.model_dump(mode="json", by_alias=True, exclude=NOT_IN_HASH)
     decisive["receiver"] = campaign.receivers[receiver].model_dump(mode="json", by_alias=True, exclude={"title"})
     digest = hashlib.sha256(json.dumps([decisive, seed, host, build], sort_keys=True).encode()).hexdigest()[:8]
-    words = [f"r{number:04d}", receiver, cca, re.sub(r"[^A-Za-z0-9.]+", "_", size), digest]
-    return Transfer(number, place, receiver, cca, size, seed, "-".join(words))
+    parts = [f"r{number:04d}", receiver, cca, re.sub(r"[^A-Za-z0-9.]+", "_", size), digest]
+    return Transfer(number, place, receiver, cca, size, seed, "-".join(parts))

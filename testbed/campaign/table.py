@@ -43,7 +43,7 @@ class Cell:
 
 def measured(folder: Path) -> dict[tuple[str, str, str], list[tuple[float, str]]]:
     """Seconds and verdict of every complete transfer below a campaign's results, by (receiver, size, cca)."""
-    found: dict[tuple[str, str, str], list[tuple[float, str]]] = {}
+    times: dict[tuple[str, str, str], list[tuple[float, str]]] = {}
     for file in sorted(folder.glob("*/run.json")):
         if ".failed-" in file.parent.name:
             continue
@@ -51,8 +51,8 @@ def measured(folder: Path) -> dict[tuple[str, str, str], list[tuple[float, str]]
         outcome = of_folder(file.parent)
         key = tuple(str(params.get(name)) for name in ("receiver", "size", "cca"))
         if outcome is not None and outcome.verdict != "invalid":
-            found.setdefault((key[0], key[1], key[2]), []).append((outcome.seconds, outcome.verdict))
-    return found
+            times.setdefault((key[0], key[1], key[2]), []).append((outcome.seconds, outcome.verdict))
+    return times
 
 
 def cells(campaign: Campaign, times: Mapping[tuple[str, str, str], Sequence[tuple[float, str]]]) -> list[Cell]:
@@ -107,15 +107,15 @@ def render(campaign: Campaign, rows: Sequence[Cell]) -> str:
 
 def _text(row: Cell) -> str:
     if row.mean_s is None:
-        words = "–"
+        text = "–"
     else:
         spread = f" ±{_seconds(row.half_width_95_s)}" if row.half_width_95_s else ""
-        words = f"{_seconds(row.mean_s)}{spread} (n={row.transfers}"
-        words += f", {row.gain:.2f}×)" if row.gain is not None else ")"
+        text = f"{_seconds(row.mean_s)}{spread} (n={row.transfers}"
+        text += f", {row.gain:.2f}×)" if row.gain is not None else ")"
     if row.published_s is not None:
-        words += f" | published {_seconds(row.published_s)}"
-        words += f" ({row.published_gain:.2f}×)" if row.published_gain is not None else ""
-    return words
+        text += f" | published {_seconds(row.published_s)}"
+        text += f" ({row.published_gain:.2f}×)" if row.published_gain is not None else ""
+    return text
 
 
 def _seconds(value: float) -> str:

@@ -86,10 +86,10 @@ def packets_within(campaign: Campaign) -> int:
 
 def check(campaign: Campaign) -> None:
     """Raise UsageError or SpecError where a transfer of the campaign could not be made on the virtual host."""
-    seen: set[tuple[str, str]] = set()
+    names: set[tuple[str, str]] = set()
     for transfer in run_of(campaign, 1, HOST):
-        if (transfer.receiver, transfer.cca) not in seen:
-            seen.add((transfer.receiver, transfer.cca))
+        if (transfer.receiver, transfer.cca) not in names:
+            names.add((transfer.receiver, transfer.cca))
             errors = [f for f in lint(job_of(campaign, transfer).plan) if f.severity == "error"]
             if errors:
                 raise UsageError("\n".join(f"receivers.{transfer.receiver}: {f.rule}: {f.message}" for f in errors))

@@ -39,17 +39,17 @@ def _days(text: str) -> float:
 
 
 def main(options: argparse.Namespace) -> int:
-    found = list(upkeep.entries(cache_dir()))
+    entries = list(upkeep.entries(cache_dir()))
     if options.action == "prune":
         limit = options.unused_for * DAY
         # this very process runs from one of the environments
-        found = [entry for entry in found if entry.idle >= limit and not sys.prefix.startswith(str(entry.path))]
+        entries = [entry for entry in entries if entry.idle >= limit and not sys.prefix.startswith(str(entry.path))]
         if not options.dry_run:
-            found = upkeep.prune(cache_dir(), found, limit)
-    print(render([_row(entry) for entry in found], options.format), end="")
+            entries = upkeep.prune(cache_dir(), entries, limit)
+    print(render([_row(entry) for entry in entries], options.format), end="")
     if options.format == "table":
         verb = "removed" if options.action == "prune" and not options.dry_run else "found"
-        print(f"{len(found)} entries, {sum(entry.size for entry in found) / 1e6:.0f} MB {verb} in {cache_dir()}")
+        print(f"{len(entries)} entries, {sum(entry.size for entry in entries) / 1e6:.0f} MB {verb} in {cache_dir()}")
     return 0
 
 

@@ -32,13 +32,13 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Each different network of the experiment once; 1 where a quantity is off."""
-    asked = prepare(options.experiment)
-    if asked.errors:
-        raise UsageError("\n".join(f"{options.experiment}: {f.rule}: {f.message}" for f in asked.errors))
-    host = host_of(asked, options)
+    prepared = prepare(options.experiment)
+    if prepared.errors:
+        raise UsageError("\n".join(f"{options.experiment}: {f.rule}: {f.message}" for f in prepared.errors))
+    host = host_of(prepared, options)
     found: list[dict[str, object]] = []
     code = 0
-    for label, plan in networks(asked, options.only).items():
+    for label, plan in networks(prepared, options.only).items():
         if problems := host.problems(plan):
             raise UsageError("\n".join(f"{options.experiment}: host {host.kind}: {problem}" for problem in problems))
         rows = judge(plan, measure(host, plan))
@@ -55,19 +55,19 @@ def _summary(rows: list[Row]) -> str:
     return ", ".join(f"{sum(row.verdict == verdict for row in rows)} {verdict}" for verdict in (OK, OFF, NOT))
 
 
-def networks(asked: Prepared, only: str) -> dict[str, Plan]:
+def networks(prepared: Prepared, only: str) -> dict[str, Plan]:
     """One plan per different network, by the topology and the parameters that make it."""
-    chosen = {id(run) for run in select(asked.runs, only)}
+    chosen = {id(run) for run in select(prepared.runs, only)}
     if not chosen:
         raise UsageError(f"--only {only}: no run is left")
     found: dict[str, Plan] = {}
     seen = []
-    for run, plan in zip(asked.runs, asked.plans, strict=True):
+    for run, plan in zip(prepared.runs, prepared.plans, strict=True):
         if id(run) in chosen and plan.network not in seen:
             seen.append(plan.network)
             topology = run.experiment.topology
-            words = ", ".join(f"{name}={value}" for name, value in topology.params.items())
-            found[f"{topology.name} ({words})" if words else topology.name] = calibration_plan(plan)
+            parameters = ", ".join(f"{name}={value}" for name, value in topology.params.items())
+            found[f"{topology.name} ({parameters})" if parameters else topology.name] = calibration_plan(plan)
     return found
 
 

@@ -35,8 +35,8 @@ def main(options: argparse.Namespace) -> int:
     findings = [*prepared.findings, *_host_findings(prepared, options)]
     ready = not any(finding.severity == "error" for finding in findings)
     if options.format != "table":
-        found = [{"file": str(options.experiment), **asdict(finding)} for finding in findings]
-        print(render(found, options.format), end="")
+        rows = [{"file": str(options.experiment), **asdict(finding)} for finding in findings]
+        print(render(rows, options.format), end="")
         return 0 if ready else 1
     for finding in findings:
         if not options.quiet or finding.severity == "error":

@@ -61,12 +61,12 @@ def _captures(options: argparse.Namespace, paths: list[Path], captures: list[Pat
         raise UsageError(f"{', '.join(others)}: not a file, as {captures[0]} is; give captures or folders, not both")
     if options.out is None:
         raise UsageError("a capture's records need --out DIR, the folder where they go")
-    given = [*map(str, captures), "--out", str(options.out)]
+    arguments = [*map(str, captures), "--out", str(options.out)]
     for name in ("interval", "threads"):
         if getattr(options, name) is not None:
-            given += [f"--{name}={getattr(options, name)}"]
+            arguments += [f"--{name}={getattr(options, name)}"]
     try:
-        return of_captures([*given, f"--format={options.format}", *["--live"] * options.live])
+        return of_captures([*arguments, f"--format={options.format}", *["--live"] * options.live])
     except NativeError as error:
         raise UsageError(str(error)) from error
 

@@ -25,13 +25,13 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Print what there is, a line each."""
-    found = list(KINDS[options.what]())
+    rows = list(KINDS[options.what]())
     if options.format == "table":
-        for row in found:
+        for row in rows:
             head, *rest = (str(value) for value in row.values())
             print(clean(f"{head}: {' '.join(rest)}"))
     else:
-        print(render(found, options.format), end="")
+        print(render(rows, options.format), end="")
     return 0
 
 
@@ -49,9 +49,9 @@ def _algorithms() -> Iterator[dict[str, str]]:
 
 def _topologies() -> Iterator[dict[str, str]]:
     for name in topologies.names():
-        words = (topologies.load(name).__doc__ or "").strip().splitlines()[0]
+        first_line = (topologies.load(name).__doc__ or "").strip().splitlines()[0]
         parameters = f"Parameters: {', '.join(topologies.parameter_names(name))}"
-        yield {"topology": name, "description": words, "parameters": parameters}
+        yield {"topology": name, "description": first_line, "parameters": parameters}
 
 
 def _hosts() -> Iterator[dict[str, str]]:

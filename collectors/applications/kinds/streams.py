@@ -24,12 +24,12 @@ def on_off(sides: Sides, parts: list[TrafficPlan]) -> dict[str, Any]:
 def transfers(sides: Sides, parts: list[TrafficPlan]) -> dict[str, Any]:
     transfers_started = [transfer for client in sides["client"] for transfer in client["transfers"]]
     planned = sum(len(part.settings["transfers"]) for part in parts if part.side == "client")
-    done = [transfer for transfer in transfers_started if transfer["completion_s"] is not None]
+    completed = [transfer for transfer in transfers_started if transfer["completion_s"] is not None]
     return {
-        "planned": planned, "started": len(transfers_started), "completed": len(done),
+        "planned": planned, "started": len(transfers_started), "completed": len(completed),
         "failed": sum(transfer["error"] is not None for transfer in transfers_started),
         "received_bytes": sum(server["bytes"] for server in sides["server"]),
-        **spread("completion", "s", [transfer["completion_s"] for transfer in done]),
+        **spread("completion", "s", [transfer["completion_s"] for transfer in completed]),
     }  # fmt: skip
 
 

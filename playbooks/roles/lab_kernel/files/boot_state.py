@@ -19,13 +19,13 @@ SETTINGS = pathlib.Path("/etc/default/grub.d")
 
 
 def installed() -> list[str]:
-    done = subprocess.run(
+    completed = subprocess.run(
         ["dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package}\n"],
         check=True,
         capture_output=True,
         text=True,
     )
-    return sorted({line.split()[1] for line in done.stdout.splitlines() if line.startswith("installed ")})
+    return sorted({line.split()[1] for line in completed.stdout.splitlines() if line.startswith("installed ")})
 
 
 def write(file: pathlib.Path, text: str, mode: int) -> None:
