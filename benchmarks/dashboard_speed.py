@@ -28,7 +28,7 @@ import psycopg
 from base.paths import ROOT
 from benchmarks import grafana, store_lab
 from benchmarks.make_results import START_NS, Case
-from dashboards.links import TITLES, ZERO_S
+from dashboards.addresses import TITLES, ZERO_S
 from store import debian_server, derive, folder, ingest, tables
 from store.connect import connected
 

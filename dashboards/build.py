@@ -15,7 +15,7 @@ from typing import Any
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from dashboards.links import TITLES
+from dashboards.addresses import TITLES
 from dashboards.parts import SCHEMA_VERSION
 
 FOLDER = Path(__file__).parent / "json"

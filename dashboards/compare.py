@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dashboards.addresses import ZERO_S
 from dashboards.bands import banded, chart, completed, edges
-from dashboards.links import ZERO_S
 from dashboards.parts import (
     SELECT_COMPLETE,
     Query,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.links import ZERO_S
+from dashboards.addresses import ZERO_S
 from dashboards.parts import WHOLE, Query, Variable, assembled, bars, board, number, one_of, rows, several
 
 WHERE = f"{one_of('r.experiment', 'experiments')} AND {one_of('r.verdict_shown', 'verdict')}"

@@ -13,15 +13,7 @@ from typing import Any
 
 from grafana_foundation_sdk.cog.builder import Builder
 
-ZERO_S = 946_684_800
-"""Dashboards over a run's own time start here: 2000-01-01 00:00:00 UTC shows as 00:00:00, and zooming works."""
-TITLES = {
-    "experiments": "Experiments", "run": "Run", "compare": "Compare", "sweep": "Sweep", "campaign": "Campaign", "fidelity": "Fidelity",
-}  # fmt: skip
-SEVERAL = ("experiments", "compare", "fidelity")
-"""Dashboards over several experiments."""
-ELAPSED = ("run", "compare")
-"""Dashboards over a run's own time."""
+from dashboards.addresses import TITLES, url
 
 
 class Raw:
@@ -32,25 +24,6 @@ class Raw:
 
     def to_json(self) -> dict[str, Any]:
         return self.content
-
-
-def uid(name: str) -> str:
-    return f"warpbed-{name}"
-
-
-def url(origin: str, target: str) -> str:
-    """Where a link leads. What is chosen at its origin is chosen there too, as far as the target has a place for it."""
-    if target not in SEVERAL:
-        chosen = ["var-experiment=${experiment:percentencode}"]
-    elif origin in SEVERAL:
-        chosen = ["${experiments:queryparam}"]
-    else:
-        chosen = ["var-experiments=${experiment:percentencode}"]
-    if (origin, target) == ("compare", "run"):
-        chosen.append("var-run=${run:percentencode}")
-    if target in ELAPSED:
-        chosen.append(f"from={ZERO_S * 1000}&to=${{to_ms:percentencode}}")
-    return f"/d/{uid(target)}?{'&'.join(chosen)}"
 
 
 class Link(Builder[Any]):

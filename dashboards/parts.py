@@ -18,7 +18,8 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as model
 from grafana_foundation_sdk.models import dashboard as models
 
-from dashboards.links import TITLES, ZERO_S, Link, Raw, uid
+from dashboards.addresses import TITLES, ZERO_S, uid
+from dashboards.links import Link, Raw
 
 SOURCE = {"type": "postgres", "uid": "warpbed"}
 SCHEMA_VERSION = 37

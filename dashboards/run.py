@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dashboards.addresses import ZERO_S
 from dashboards.experiments import verdict_colours
-from dashboards.links import ZERO_S
 from dashboards.parts import (
     FIRST_METRICS,
     SELECT_COMPLETE,

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./warpbed dashboards up|down`: TimescaleDB and Grafana on this machine, by playbooks/dashboards.yml."""
+"""`./warpbed dashboards`: TimescaleDB and Grafana on this machine by playbooks/dashboards.yml, or a Grafana of the user's own."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 from pathlib import Path
 
 from base.errors import UsageError
 from base.paths import ROOT
-from testbed import ansible
+from testbed import ansible, grafana
 
 HELP = "start or stop the database and Grafana with all results"
 PORTS = range(1024, 65536)
@@ -28,11 +30,31 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     down = sub.add_parser("down", help="stop both; data and passwords stay", allow_abbrev=False)
     down.add_argument("--purge", action="store_true", help="remove data and passwords as well")
+    provision = sub.add_parser(
+        "provision", help="give the dashboards and the store to a Grafana of your own", allow_abbrev=False
+    )
+    provision.add_argument(
+        "--to", type=Path, required=True, metavar="FOLDER", help="its provisioning folder (/etc/grafana/provisioning)"
+    )
+    shown = sub.add_parser("open", help="print a run's address in Grafana, and open it", allow_abbrev=False)
+    shown.add_argument("run", type=Path, metavar="RUN", help="a run's folder, results/EXPERIMENT/RUN")
+    shown.add_argument(
+        "--url", metavar="URL", help="the Grafana's address (default: that of ./warpbed dashboards up on this machine)"
+    )
 
 
 def main(options: argparse.Namespace) -> int:
     if options.action == "down":
         return ansible.play("dashboards.yml", {"dashboards_state": "down", "dashboards_purge": options.purge})
+    if options.action == "provision":
+        print("\n".join(grafana.provision(options.to)))
+        return 0
+    if options.action == "open":
+        return _open(grafana.address(options.run, options.url))
+    return _up(options)
+
+
+def _up(options: argparse.Namespace) -> int:
     for name, port in (("--port", options.port), ("--database-port", options.database_port)):
         if port not in PORTS:
             raise UsageError(f"{name} {port}: a number from {PORTS.start} to {PORTS.stop - 1}")
@@ -45,3 +67,14 @@ def main(options: argparse.Namespace) -> int:
     if options.local_image:
         variables["dashboards_local_image"] = "always"
     return ansible.play("dashboards.yml", variables)
+
+
+def _open(address: str) -> int:
+    """Print the address; where there is a screen, the desktop's browser opens it."""
+    print(address)
+    if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        try:
+            subprocess.run(["xdg-open", address], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        except OSError:
+            pass  # the address stands there
+    return 0

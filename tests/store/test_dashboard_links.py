@@ -9,7 +9,7 @@ import pytest
 
 from base.paths import ROOT
 from benchmarks import grafana, store_lab
-from dashboards.links import ZERO_S
+from dashboards.addresses import ZERO_S
 from store.connect import connected
 from tests import grafana_links
 from tests.store import board_data

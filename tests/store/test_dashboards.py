@@ -19,7 +19,7 @@ import pytest
 from base.paths import ROOT
 from benchmarks import grafana, store_lab
 from benchmarks.make_results import START_NS
-from dashboards.links import ZERO_S
+from dashboards.addresses import ZERO_S
 from store import debian_server
 from store.connect import connected
 from tests import grafana_links

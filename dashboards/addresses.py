@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dashboards' addresses, and which variables they take. Without the library that builds the dashboards, so that commands use it too."""
+
+from __future__ import annotations
+
+ZERO_S = 946_684_800
+"""Dashboards over a run's own time start here: 2000-01-01 00:00:00 UTC shows as 00:00:00, and zooming works."""
+TITLES = {
+    "experiments": "Experiments", "run": "Run", "compare": "Compare", "sweep": "Sweep", "campaign": "Campaign", "fidelity": "Fidelity",
+}  # fmt: skip
+SEVERAL = ("experiments", "compare", "fidelity")
+"""Dashboards over several experiments."""
+ELAPSED = ("run", "compare")
+"""Dashboards over a run's own time."""
+
+
+def uid(name: str) -> str:
+    return f"warpbed-{name}"
+
+
+def url(origin: str, target: str) -> str:
+    """Where a link leads. What is chosen at its origin is chosen there too, as far as the target has a place for it."""
+    if target not in SEVERAL:
+        chosen = ["var-experiment=${experiment:percentencode}"]
+    elif origin in SEVERAL:
+        chosen = ["${experiments:queryparam}"]
+    else:
+        chosen = ["var-experiments=${experiment:percentencode}"]
+    if (origin, target) == ("compare", "run"):
+        chosen.append("var-run=${run:percentencode}")
+    if target in ELAPSED:
+        chosen.append(f"from={ZERO_S * 1000}&to=${{to_ms:percentencode}}")
+    return f"/d/{uid(target)}?{'&'.join(chosen)}"

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Grafana that reads the store: the files that provision one of the user's own, and where it shows a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from psycopg.conninfo import conninfo_to_dict
+from ruamel.yaml import YAML
+
+from analysis.errors import ResultsError
+from analysis.results import parse_run
+from base.errors import UsageError
+from base.files import replace_text
+from base.paths import ROOT
+from dashboards.addresses import ZERO_S, uid
+from store.connect import database_url, state_dir
+
+SOURCES = ROOT / "dashboards"
+READER = "warpbed_reader"
+USUAL = "/etc/grafana/provisioning, or conf/provisioning where Grafana was unpacked"
+
+
+def provision(folder: Path) -> list[str]:
+    """Write the data source and the dashboards into a Grafana's provisioning folder; returns what to tell.
+
+    The data source holds the reader's password: its file is readable for the owner and the group of the folder only.
+    Raises UsageError where there is no such folder, the store's address or password is not known, or a file cannot be written.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"--to {folder}: no such folder; it is Grafana's own for provisioning: {USUAL}")
+    folder = folder.resolve()
+    settings = conninfo_to_dict(database_url())
+    host, port = str(settings.get("host") or "127.0.0.1"), str(settings.get("port") or 5432)
+    name = str(settings.get("dbname") or "warpbed")
+    user = str(settings.get("user") or READER)
+    source, provider = (_content(kind) for kind in ("datasources", "dashboards"))
+    (entry,) = source["datasources"]
+    entry.update(url=host if host.startswith("/") else f"{host}:{port}", user=user, database=name)
+    entry["jsonData"]["database"] = name
+    entry["secureJsonData"]["password"] = password(host, port, name, user)
+    boards = folder / "warpbed"
+    provider["providers"][0]["options"]["path"] = str(boards)
+    try:
+        for file in (boards, folder / "datasources", folder / "dashboards"):
+            file.mkdir(exist_ok=True)
+        for board in sorted((SOURCES / "json").glob("*.json")):
+            replace_text(boards / board.name, board.read_text())
+        replace_text(folder / "dashboards/warpbed.yml", _text(provider))
+        _write_secret(folder / "datasources/warpbed.yml", _text(source), folder)
+    except OSError as error:
+        raise UsageError(
+            f"{error.filename or folder}: {error.strerror}; {folder} has to be writable for you"
+        ) from error
+    return [
+        f"{folder}: {len(list(boards.glob('*.json')))} dashboards, and the data source {entry['url']}/{name} as {user}",
+        "restart Grafana (systemctl restart grafana-server); the dashboards are in its folder Warpbed",
+    ]
+
+
+def _content(kind: str) -> dict[str, Any]:
+    content: dict[str, Any] = YAML(typ="safe").load(SOURCES / f"provisioning/{kind}/warpbed.yml")
+    return content
+
+
+def _text(content: dict[str, Any]) -> str:
+    """JSON, which is YAML; a dollar is written twice, since Grafana puts its environment in for names after one."""
+    return json.dumps(content, indent=1).replace("$", "$$") + "\n"
+
+
+def _write_secret(target: Path, text: str, folder: Path) -> None:
+    """A file that the folder's owner and group can read, and nobody else at any moment."""
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            if os.geteuid() == 0:
+                owner = folder.stat()
+                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+            os.fchmod(file.fileno(), 0o640)
+            file.write(text)
+        os.replace(aside, target)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def password(host: str, port: str, database: str, user: str) -> str:
+    """A role's password from PGPASSFILE, or from the file that `dashboards up` has left. Raises UsageError where it has none."""
+    file = Path(os.environ.get("PGPASSFILE") or state_dir() / "pgpass")
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: {error}; PGPASSFILE names the file with the store's passwords") from error
+    for line in lines:
+        if line.startswith("#"):
+            continue
+        fields = [re.sub(r"\\(.)", r"\1", part) for part in re.findall(r"((?:\\.|[^:\\])*)(?::|$)", line)[:5]]
+        if len(fields) == 5 and _matches(fields[:4], (host, port, database, user)):
+            return fields[4]
+    raise UsageError(f"{file} has no password for {user} at {host}:{port}; ./warpbed store init makes the roles")
+
+
+def _matches(fields: list[str], wanted: tuple[str, ...]) -> bool:
+    return all(field in ("*", value) for field, value in zip(fields, wanted, strict=True))
+
+
+def address(run: Path, url: str | None = None) -> str:
+    """Where Grafana shows a run, from its start to its end. Raises UsageError."""
+    try:
+        text = (run / "run.json").read_text(encoding="utf-8")
+        found = parse_run(text, run)
+    except (OSError, UnicodeDecodeError, ResultsError) as error:
+        raise UsageError(f"{run}: not a run's folder ({error}); write results/EXPERIMENT/RUN") from error
+    length_s = found.timing.get("virtual_s") or found.timing.get("duration_s") or 60.0
+    query = {
+        "var-experiment": found.experiment,
+        "var-run": found.run,
+        "from": ZERO_S * 1000,
+        "to": round((ZERO_S + float(length_s)) * 1000),
+    }
+    return f"{(url or _own()).rstrip('/')}/d/{uid('run')}?{urllib.parse.urlencode(query, quote_via=urllib.parse.quote)}"
+
+
+def _own() -> str:
+    """The address of this machine's Grafana, as `dashboards up` has started it."""
+    try:
+        settings = dict(_settings((state_dir() / ".env").read_text()))
+    except OSError as error:
+        raise UsageError(
+            "no Grafana of `./warpbed dashboards up` is known here; start it, or name one: --url http://HOST:PORT"
+        ) from error
+    return f"http://127.0.0.1:{settings.get('WARPBED_GRAFANA_PORT', '3000')}"
+
+
+def _settings(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        name, separator, value = line.partition("=")
+        if separator:
+            yield name, value

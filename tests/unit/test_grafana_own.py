@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Grafana of the user's own gets the dashboards by one command, and a run has an address in it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import urllib.parse
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from base.errors import UsageError
+from benchmarks.make_results import Case, make_results
+from testbed import grafana
+
+PASSWORD = "it's: 50% \\ of $HOME"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What `dashboards up` leaves: the database's address, its passwords, Grafana's port."""
+    state = tmp_path / "state/dashboards"
+    state.mkdir(parents=True)
+    monkeypatch.setenv("WARPBED_STATE", str(tmp_path / "state"))
+    for name in ("PGPASSFILE", "WARPBED_DATABASE"):
+        monkeypatch.delenv(name, raising=False)
+    (state / "database.url").write_text("postgresql://127.0.0.1:15432/warpbed\n")
+    written = PASSWORD.replace("\\", "\\\\").replace(":", "\\:")
+    (state / "pgpass").write_text(
+        f"# who may what\n127.0.0.1:15432:*:warpbed_owner:other\n127.0.0.1:15432:*:warpbed_reader:{written}\n"
+    )
+    (state / ".env").write_text("WARPBED_GRAFANA_PORT=3111\nWARPBED_GRAFANA_PASSWORD=x\n")
+    return state
+
+
+def source(folder: Path) -> dict[str, Any]:
+    """The data source as Grafana reads it: YAML, in which two dollars are one."""
+    content = YAML(typ="safe").load(folder / "datasources/warpbed.yml")
+    (entry,) = content["datasources"]
+    entry["secureJsonData"] = {name: text.replace("$$", "$") for name, text in entry["secureJsonData"].items()}
+    found: dict[str, Any] = entry
+    return found
+
+
+def test_one_command_gives_store_and_dashboards_to_a_grafana(store: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "provisioning"
+    folder.mkdir()
+    told = grafana.provision(folder)
+    entry = source(folder)
+    assert (entry["url"], entry["user"], entry["database"]) == ("127.0.0.1:15432", "warpbed_reader", "warpbed")
+    assert entry["uid"] == "warpbed" and entry["secureJsonData"]["password"] == PASSWORD
+    provider = YAML(typ="safe").load(folder / "dashboards/warpbed.yml")["providers"][0]
+    assert provider["options"]["path"] == str(folder / "warpbed")
+    assert len(list((folder / "warpbed").glob("*.json"))) == 6
+    assert "restart Grafana" in told[-1] and PASSWORD not in "".join(told)
+    assert grafana.provision(folder) == told, "again replaces what is there"
+
+
+def test_nobody_but_owner_and_group_reads_the_password(store: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "provisioning"
+    folder.mkdir()
+    if os.geteuid() == 0:
+        os.chown(folder, 0, 1234)  # as Grafana's packages have it: root's folder, its own group
+    grafana.provision(folder)
+    state = (folder / "datasources/warpbed.yml").stat()
+    assert stat.S_IMODE(state.st_mode) == 0o640
+    assert state.st_gid == folder.stat().st_gid
+
+
+def test_what_is_missing_is_named_with_the_way_on(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"no such folder; .*/etc/grafana/provisioning"):
+        grafana.provision(tmp_path / "nowhere")
+    monkeypatch.setenv("WARPBED_DATABASE", "postgresql://192.0.2.1:5432/warpbed")
+    with pytest.raises(UsageError, match=r"no password for warpbed_reader at 192\.0\.2\.1:5432"):
+        grafana.provision(tmp_path)
+    monkeypatch.delenv("WARPBED_DATABASE")
+    (store / "database.url").unlink()
+    with pytest.raises(UsageError, match="no database is known"):
+        grafana.provision(tmp_path)
+    assert list(tmp_path.glob("datasources/*")) == []
+
+
+def test_a_runs_address_shows_it_from_its_start_to_its_end(store: Path, tmp_path: Path) -> None:
+    results = make_results(tmp_path, (Case("reno", 50, 1),), experiment="o'Neill & 50%", duration_s=3.0)
+    (run,) = results.iterdir()
+    parts = urllib.parse.urlsplit(grafana.address(run))
+    assert (parts.netloc, parts.path) == ("127.0.0.1:3111", "/d/warpbed-run")
+    assert dict(urllib.parse.parse_qsl(parts.query, strict_parsing=True)) == {
+        "var-experiment": "o'Neill & 50%", "var-run": run.name, "from": "946684800000", "to": "946684803000",
+    }  # fmt: skip
+    assert grafana.address(run, "https://grafana.example/").startswith("https://grafana.example/d/warpbed-run?")
+    (store / ".env").unlink()
+    with pytest.raises(UsageError, match=r"dashboards up.*--url"):
+        grafana.address(run)
+    with pytest.raises(UsageError, match="results/EXPERIMENT/RUN"):
+        grafana.address(tmp_path / "nothing")
