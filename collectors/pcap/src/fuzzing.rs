@@ -5,10 +5,10 @@
 use std::io::Cursor;
 use std::path::PathBuf;
 
+use crate::analyze::summary::Summary;
 use crate::analyze::{Options, Rehearse, analyze_captures};
-use crate::capture::Capture;
 use crate::error::Result;
-use crate::summary::Summary;
+use crate::read::capture::Capture;
 
 /// Few flows, so that eviction happens; an interval that few packets fill.
 fn options(queue: bool) -> Options {

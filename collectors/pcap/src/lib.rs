@@ -1,44 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TCP time series from packet captures: `analyze` is the way in, `docs/pcap.md` says what comes out.
 
-mod acks;
 pub mod analyze;
-mod block;
 mod bytes_at;
-pub mod capture;
 pub mod clock;
-mod columns;
-mod connection;
-mod decode;
-mod direction;
+pub mod compare;
+mod connections;
 pub mod error;
-mod feedback;
-mod flows;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod generate;
-mod interval;
-mod intervals;
-pub mod label;
-mod matcher;
-mod packet;
-pub mod path;
-mod pcap;
-mod pcapng;
-mod pipeline;
-mod ranges;
-mod records;
-mod route;
-mod rtt;
-mod schedule;
-mod segments;
-mod shard;
-pub mod summary;
-mod table;
-mod tables;
-mod totals;
-mod words;
-mod work;
+mod measure;
+pub mod read;
+pub mod write;
 
 /// The Python module `_warpbed_pcap`, described by `_warpbed_pcap.pyi`.
 #[cfg(feature = "python")]
@@ -53,12 +27,12 @@ mod python {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
+    use crate::analyze::summary::Summary;
     use crate::analyze::{Options, analyze as run};
     use crate::clock::Clock;
     use crate::error::Error;
     use crate::generate::{Settings, Simulation};
-    use crate::label::Wanted;
-    use crate::summary::Summary;
+    use crate::write::label::Wanted;
 
     create_exception!(
         _warpbed_pcap,
@@ -182,7 +156,7 @@ mod python {
     ) -> PyResult<Bound<'py, PyDict>> {
         let wanted = flows.into_iter().map(Wanted::from).collect();
         let options = Options { out, start_ns, max_flows, wanted, clock: of(clock), ..Options::default() };
-        let done = py.detach(|| crate::path::compare(&a, &b, &options, max_delay_ns, forward_from_a));
+        let done = py.detach(|| crate::compare::compare(&a, &b, &options, max_delay_ns, forward_from_a));
         let s = done.map_err(|error| CaptureError::new_err(error.to_string()))?;
         let dict = PyDict::new(py);
         let [at_a, at_b] = s.packets;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use warpbed_pcap::analyze::{Options, Rehearse, analyze};
 use warpbed_pcap::generate::{Settings, Simulation};
-use warpbed_pcap::label::Wanted;
+use warpbed_pcap::write::label::Wanted;
 
 /// Removed at the end, also of a test that fails.
 struct Folder(PathBuf);

@@ -2,7 +2,7 @@
 //! A simulated connection: its sender's state, and its receiver.
 #![forbid(unsafe_code)]
 
-use crate::ranges::Ranges;
+use crate::measure::ranges::Ranges;
 
 #[derive(Default)]
 pub struct Flow {

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::settings::Settings;
-use crate::packet::{ACK, SYN};
+use crate::read::packet::{ACK, SYN};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 const WINDOW_SHIFT: u8 = 10;
