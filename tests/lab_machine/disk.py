@@ -25,6 +25,7 @@ from kernels.steps import Steps, end_with_caller
 RECIPE = 1
 ALIAS = "warpbed-lab"
 HERE = Path(__file__).parent
+INPUTS = (HERE / "boot", HERE / "disk.py", HERE / "kept_code.py")
 PACKAGES = (
     "busybox", "dkms", "e2fsprogs", "gcc", "grub-pc", "initramfs-tools", "iproute2", "kmod", "libc6-dev", "linux-headers-cloud-amd64",
     "linux-image-cloud-amd64", "make", "openssh-server",
@@ -46,6 +47,7 @@ INITIAL_SETTINGS = (
     " && echo MODULES=list >etc/initramfs-tools/conf.d/lab"
     f" && printf '%s\\n' {' '.join(INITIAL_MODULES)} >usr/share/initramfs-tools/modules.d/lab"
 )
+PYTHON = "usr/lib/python3/dist-packages"
 INITTAB = """\
 ::sysinit:/etc/lab/boot
 ::respawn:/usr/sbin/sshd -D -e
@@ -59,8 +61,9 @@ sync
 fsfreeze --freeze / && fsfreeze --unfreeze /
 exec busybox reboot
 """
-COMMAND_LINE = "console=ttyS0 loglevel=4 no_timer_check mitigations=off"
-"""Without mitigations, which an emulated CPU pays for at each indirect call, and which protect it from nobody."""
+COMMAND_LINE = "console=ttyS0 loglevel=4 no_timer_check mitigations=off nokaslr norandmaps"
+"""Without mitigations, which an emulated CPU pays for at each indirect call, and which protect it from nobody. With fixed
+addresses, since QEMU translates a program anew for each address that it finds it at."""
 DEFAULTS = (
     # a console: looking for fonts costs an emulated CPU seconds at each update-grub
     f'GRUB_TIMEOUT=0\nGRUB_TERMINAL=console\nGRUB_CMDLINE_LINUX_DEFAULT=""\nGRUB_CMDLINE_LINUX="{COMMAND_LINE}"\n'
@@ -74,7 +77,7 @@ boot
 
 
 def where() -> Path:
-    files = {path.name: sha256_of(path) for path in (HERE / "boot", HERE / "disk.py", image.FILES / "sshd_config")}
+    files = {path.name: sha256_of(path) for path in (*INPUTS, image.FILES / "sshd_config")}
     return cache_dir() / "vm" / f"lab-{digest([RECIPE, image.release(), files])[:20]}"
 
 
@@ -134,6 +137,7 @@ def _lay_out(work: Path, root: Path) -> None:
     files = {
         "etc/inittab": (INITTAB, 0o644), "sbin/shutdown": (SHUTDOWN, 0o755), "etc/default/grub": (DEFAULTS, 0o644),
         "boot/grub/grub.cfg": (FIRST_MENU, 0o644), "etc/lab/boot": ((HERE / "boot").read_text(), 0o755),
+        f"{PYTHON}/kept_code.py": ((HERE / "kept_code.py").read_text(), 0o644), f"{PYTHON}/kept_code.pth": ("import kept_code\n", 0o644),
         "etc/ssh/sshd_config": ((image.FILES / "sshd_config").read_text(), 0o644),
         "etc/warpbed/authorized_keys": ((work / "id_ed25519.pub").read_text(), 0o600),
         "etc/ssh/ssh_host_ed25519_key": ((work / "host").read_text(), 0o600), "etc/fstab": ("/dev/vda / ext4 rw 0 0\n", 0o644),
@@ -144,6 +148,7 @@ def _lay_out(work: Path, root: Path) -> None:
         target.unlink(missing_ok=True)
         target.write_text(text)
         target.chmod(mode)
+    (root / PYTHON / "kept_code.d").mkdir()
     for name in UNUSED_MENUS:
         (root / "etc/grub.d" / name).chmod(0o644)
     (root / "sbin/init").unlink(missing_ok=True)
