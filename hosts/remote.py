@@ -221,6 +221,7 @@ def unpack(stream: Readable, folder: Path, refuse: Callable[[str], None], names:
             if content is None:
                 refuse(entry.name)
                 continue
+            (folder / name).unlink(missing_ok=True)  # a link in its place is replaced, not followed
             with content, open(folder / name, "xb") as target:
                 shutil.copyfileobj(content, target)
 
