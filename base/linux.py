@@ -45,9 +45,12 @@ def setns(fd: int, kind: int) -> None:
     checked(libc.setns(fd, kind), "setns")
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when the thread that started it ends; also as `preexec_fn` of subprocess."""
-    parent = os.getppid()
+def die_with_parent(parent: int | None = None) -> None:
+    """Ask the kernel to kill this process when the thread that started it ends; also as `preexec_fn` of subprocess.
+
+    parent: the process that started it, told by itself, where this one may have lost it before it could look
+    """
+    parent = os.getppid() if parent is None else parent
     checked(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
     if os.getppid() != parent:  # it ended before it was asked for
         os.kill(os.getpid(), signal.SIGKILL)

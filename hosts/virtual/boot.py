@@ -14,6 +14,8 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 CAGE = ROOT / "hosts/virtual/cage.py"
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "TMPDIR": "/dev/shm", "LANG": "C.UTF-8"}
 """Of the guest's own process, whoever starts it."""
+STARTER = "WARPBED_STARTER"
+"""Says to the cage which process has to live for it to go on; the guest's process does not get it."""
 CAGE_SETTING = "WARPBED_CAGE"
 """What the caller asks of the cage (hosts.virtual.cage)."""
 
@@ -21,7 +23,7 @@ CAGE_SETTING = "WARPBED_CAGE"
 def environment() -> dict[str, str]:
     """The environment of the cage and of the guest's process: fixed, but for what the caller asks of the cage."""
     asked = {CAGE_SETTING: os.environ[CAGE_SETTING]} if CAGE_SETTING in os.environ else {}
-    return {**ENVIRONMENT, **asked}
+    return {**ENVIRONMENT, STARTER: str(os.getpid()), **asked}
 
 
 class Kernel(Protocol):

@@ -39,6 +39,8 @@ ADDR_NO_RANDOMIZE = 0x0040000
 SYS_MOUNT_SETATTR = 442
 AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = -100, 0x8000, 1
 EXIT_NO_CAGE = 3
+STARTER = "WARPBED_STARTER"
+"""Process that has started this one; the program does not see it."""
 
 
 class MountAttributes(ctypes.Structure):
@@ -93,7 +95,9 @@ def enter(folder: str) -> bool:
 
 def main(arguments: list[str]) -> int:
     cpu, folder, program = int(arguments[0]), arguments[1], arguments[2:]
-    die_with_parent()
+    # Python takes its time to start, and who started it may have been killed meanwhile
+    starter = os.environ.pop(STARTER, None)
+    die_with_parent(None if starter is None else int(starter))
     os.sched_setaffinity(0, {cpu})
     libc.personality(ADDR_NO_RANDOMIZE)  # guests before 7.2 size their memory by where the host put them
     caged = enter(folder)

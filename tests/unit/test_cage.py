@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any, cast
@@ -51,4 +52,24 @@ def test_a_run_without_a_cage_is_suspect_and_says_why(tmp_path: Path, monkeypatc
 def test_no_other_variable_of_the_caller_reaches_the_guest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPBED_CAGE", "required")
     monkeypatch.setenv("LD_PRELOAD_OF_THE_USER", "x")
-    assert set(boot.environment()) == {*boot.ENVIRONMENT, "WARPBED_CAGE"}
+    assert set(boot.environment()) == {*boot.ENVIRONMENT, "WARPBED_CAGE", "WARPBED_STARTER"}
+
+
+def test_the_program_sees_no_more_than_the_fixed_variables(tmp_path: Path) -> None:
+    done = subprocess.run(
+        boot.caged(0, tmp_path, ["/usr/bin/env"]),
+        capture_output=True, text=True, env=boot.environment(), timeout=60, check=False,
+    )  # fmt: skip
+    names = {line.partition("=")[0] for line in done.stdout.splitlines()}
+    assert names - {"LC_CTYPE"} == set(boot.ENVIRONMENT), done.stderr
+
+
+def test_a_cage_whose_starter_was_killed_before_it_could_look_starts_nothing(tmp_path: Path) -> None:
+    """Python takes its time to start: a command that is killed meanwhile would leave its guest running for ever."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    done = subprocess.run(
+        boot.caged(0, tmp_path, ["/bin/echo", "started"]),
+        capture_output=True, text=True, env={**boot.environment(), boot.STARTER: str(gone.pid)}, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, ""), done.stderr
