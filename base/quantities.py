@@ -98,11 +98,3 @@ def format_time(ns: float) -> str:
         if ns >= size:
             return f"{ns / size:g} {unit}"
     return f"{ns:g} ns"
-
-
-def budget_bytes(text: str) -> int:
-    """How many bytes may stay by `budget SIZE`. Raises ValueError."""
-    word, _, size = text.partition(" ")
-    if word != "budget" or not size:
-        raise ValueError(f"{text!r}: write always, failed, never, or a budget of each run such as budget 200MB")
-    return size_bytes(size.strip())

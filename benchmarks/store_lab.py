@@ -16,7 +16,7 @@ import psycopg
 
 from benchmarks.make_results import START_NS, Case, make_results
 from collectors import records
-from store import debian_server, migrate
+from store import debian_server, folder, ingest, migrate, tables
 from store.connect import connected
 
 # The tests kill the server, never the machine.
@@ -74,6 +74,18 @@ def admin(server: debian_server.Server, name: str) -> Iterator[psycopg.Connectio
         server.url, user="postgres", dbname=name, password=server.password, autocommit=True
     ) as connection:
         yield connection
+
+
+def load(database: Database, path: Path) -> list[ingest.Outcome]:
+    """Store all runs below a folder."""
+    with connected("writer", database.url, autocommit=True) as connection:
+        return [ingest.ingest(connection, folder.read(run))[0] for run in folder.find(path)]
+
+
+def contents(database: Database) -> dict[str, int]:
+    """Rows of each table, and runs."""
+    return {table.name: database.rows(f'SELECT count(*) FROM "{table.name}"')[0][0] for table in tables.tables()} | {
+        "runs": database.rows("SELECT count(*) FROM runs")[0][0]}  # fmt: skip
 
 
 CASES = (Case("reno", 50, 1), Case("cubic", 50, 1), Case("cubic", 50, 2), Case("cubic", 250, 1, flows=2))

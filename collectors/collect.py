@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,6 @@ from collectors import applications, queues, records, sockets, tcp_probe, timeli
 from collectors.errors import Damage
 from network.model import address_plan
 from plan.model import Plan
-
-SOURCES = "sources.json"
-"""Which raw files each quantity of each flow comes from, beside the records."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,6 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Colle
     records.write(out, "flows", uncaptured.joined("flows", captured, flows))
     records.write(out, "intervals", uncaptured.joined("intervals", found.intervals, intervals))
     sources = {**found.sources, **sources}
-    (out / SOURCES).write_text(json.dumps(sources, indent=1, sort_keys=True) + "\n")
     if plan.queues_interval_s is not None:
         interfaces = {name: node["interfaces"] for name, node in facts["environment"]["nodes"].items()}
         records.write(out, "queues", queues.rows(raw / "queues.bin", nodes, interfaces, start_ns, damage, when))

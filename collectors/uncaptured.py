@@ -18,14 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from collectors import records
+from collectors.sources import PROBE, PROGRAM, SAMPLES
+from collectors.wire import INTERVAL_S
 from network.model import address_plan
 from plan.model import FlowPlan, Plan
 
-INTERVAL_S = 0.1
 Columns = Mapping[str, Any]
 Floats = npt.NDArray[np.float64]
 
-PROBE, SAMPLES, PROGRAM = "tcp_probe", "tcp_info", "application"
 UNKNOWN_WITHOUT_CAPTURE = ("packets", "wire_bytes", "payload_bytes", "retransmitted_bytes", "in_flight_bytes")
 
 

@@ -24,6 +24,7 @@ from collectors import one_end, pcap, records
 from collectors.clocks import Clocks, Pair, synchronise
 from collectors.errors import CollectError, Damage
 from collectors.one_end import FROM_RECEIVER
+from collectors.sources import AT_RECEIVER, AT_SENDER
 from network.model import address_plan, path
 from plan.model import FlowPlan, Plan
 
@@ -32,7 +33,6 @@ IPERF3 = "iperf3"
 IPERF3_COOKIE_BYTES = 37
 BEFORE_DATA_BYTES = {IPERF3: IPERF3_COOKIE_BYTES, "file": 0}
 """Programs that open a control connection first, and what they send on each connection before the data."""
-AT_SENDER, AT_RECEIVER = "capture at the sender", "capture at the receiver"
 SUMMED = ("packets", "wire_bytes", "payload_bytes", "retransmitted_bytes", "delivered_bytes")
 
 Endpoints = tuple[int, int, int]

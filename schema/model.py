@@ -26,6 +26,7 @@ from schema.base import (
     with_short_cca,
 )
 from schema.claims import Claim, Guard
+from schema.keep import check as check_keep
 from schema.names import host_kinds
 from schema.published import Published
 from schema.repeats import MOST, Repeats
@@ -137,11 +138,6 @@ class Flow(StartValues):
         return self
 
 
-def _check_keep(text: str) -> None:
-    if text not in ("always", "failed", "never"):
-        quantities.budget_bytes(text)
-
-
 class Captures(Model):
     """Where packets are captured: `ends` (every flow's source and destination), or a list of `node>peer`.
 
@@ -151,7 +147,7 @@ class Captures(Model):
 
     at: Literal["ends", "none"] | list[Annotated[str, Field(pattern=r"^\w{1,9}>\w{1,9}$")]] = "ends"
     snap: Size | Literal["all"] = "96B"
-    keep: Annotated[str, checked(_check_keep)] | None = None
+    keep: Annotated[str, checked(check_keep)] | None = None
 
 
 class Samplers(Model):

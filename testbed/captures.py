@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis import integrity
-from base import quantities
 from base.errors import UsageError
+from schema.keep import is_kept
 
 KEY = "captures"
 FILE_HEADER, RECORD_HEADER = 24, 16
@@ -25,7 +25,7 @@ class DroppedError(UsageError):
 def settle(folder: Path, keep: str | None, verdict: str, packets: Mapping[str, int]) -> list[dict[str, Any]]:
     """Drop what the file does not keep; returns run.json's `captures`: file, bytes, packets of captures, sha256, kept.
 
-    keep: always (None), failed (the run is not valid), never, or `budget SIZE`, which all of the run's fit into
+    keep: of the experiment file (schema.keep)
     packets: of the captures that were analysed, by interface; the others are counted
     """
     files = sorted(file for pattern in BULKY for file in (folder / "raw").glob(pattern))
@@ -45,19 +45,12 @@ def settle(folder: Path, keep: str | None, verdict: str, packets: Mapping[str, i
     return told
 
 
-def is_kept(keep: str | None, verdict: str, size_bytes: int) -> bool:
-    """Whether captures of so many bytes stay."""
-    if keep in (None, "always", "never"):
-        return keep != "never"
-    return verdict != "valid" if keep == "failed" else size_bytes <= quantities.budget_bytes(str(keep))
-
-
 def require(document: Mapping[str, Any], folder: Path) -> None:
     """Raise DroppedError where a run's captures are needed and were not kept."""
-    dropped = [entry["file"] for entry in document.get(KEY) or () if not entry.get("kept", True)]
-    if dropped:
+    entries = document.get(KEY)
+    if isinstance(entries, list) and any(isinstance(entry, dict) and entry.get("kept") is False for entry in entries):
         raise DroppedError(
-            f"{folder}: its captures were read and not kept (captures.keep: {document['spec']['captures'].get('keep')}); "
+            f"{folder}: its captures were read and not kept (captures.keep of its experiment); "
             "its records are as they were made, and only a run with captures.keep: always could be collected again"
         )
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Raw files → records, metrics and verdict of one run folder; can be done again at any time.
 
-python -m testbed.finish FOLDER
+python -m testbed.finish FOLDER    of a run that has just been made (testbed.runner)
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ MOST_INTERVALS = 3e7
 """30 days of one flow, or a minute of 50 000: a plan that asks for more was not made here."""
 
 
-def finish(folder: Path) -> None:
+def finish(folder: Path, is_new: bool = False) -> None:
     """Make the records of a run and put metrics and verdict into its run.json.
+
+    is_new: the run has just been made here, and its captures go where the experiment file does not keep them
 
     The new records replace the old ones only when all of them are there. Raises CollectError, AnalysisError, UsageError.
     """
@@ -70,13 +72,12 @@ def finish(folder: Path) -> None:
         shutil.rmtree(fresh, ignore_errors=True)
     document["clocks"] = collected.clocks
     document["sources"] = collected.sources
-    document["metrics"] = metrics.compute(folder, context(plan, document["spec"]))
+    document["metrics"] = metrics.compute(folder, context(plan, document["spec"]) | {"sources": collected.sources})
     console = (folder / "raw/console.log").read_text(errors="replace")
     document["verdict"] = judge(
         Evidence(plan, facts, folder / "records", console, tuple(map(str, collected.damage)), tuple(collected.clocks))
     )
-    # what has been kept once stays
-    keep = None if captures.KEY in document else document["spec"].get("captures", {}).get("keep")
+    keep = document["spec"]["captures"]["keep"] if is_new else None  # what has been kept once stays
     document[captures.KEY] = captures.settle(folder, keep, document["verdict"]["value"], collected.packets)
     document[integrity.KEY] = integrity.digests(folder)
     replace_text(folder / "run.json", json.dumps(document, indent=1) + "\n")
@@ -100,7 +101,7 @@ def _changes_s(plan: Plan) -> list[float]:
 
 def main() -> int:
     try:
-        finish(Path(sys.argv[1]))
+        finish(Path(sys.argv[1]), is_new=True)
     except (CollectError, AnalysisError, WarpbedError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,18 +76,11 @@ def _text(content: dict[str, Any]) -> str:
 
 def _write_secret(target: Path, text: str, folder: Path) -> None:
     """A file that the folder's owner and group can read, and nobody else at any moment."""
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            if os.geteuid() == 0:
-                owner = folder.stat()
-                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
-            os.fchmod(file.fileno(), 0o640)
-            file.write(text)
-        os.replace(aside, target)
-    finally:
-        aside.unlink(missing_ok=True)
+    replace_text(target, text, 0o600)
+    if os.geteuid() == 0:
+        owner = folder.stat()
+        os.chown(target, owner.st_uid, owner.st_gid)
+    target.chmod(0o640)
 
 
 def password(host: str, port: str, database: str, user: str) -> str:

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analysis import metrics
-from analysis.metrics.needs import APPLICATIONS, AT_RECEIVER, AT_SENDER, PROBE, PROGRAM, QUEUES, SAMPLES, lacking
+from analysis.metrics.needs import APPLICATIONS, QUEUES, lacking
 from base.errors import Problem, SpecError
+from collectors.sources import AT_RECEIVER, AT_SENDER, PROBE, PROGRAM, SAMPLES
 from network.model import path
 from plan.model import Plan
 from schema.load import Document, Loc

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from collectors.sources import AT_RECEIVER, AT_SENDER, PROBE, PROGRAM, SAMPLES
+
 
 @dataclass(frozen=True)
 class Need:
     """A quantity, and its sources from the best to the last.
 
-    key: its name where a run says, of each flow, which source it had (records/sources.json)
+    key: its name where a run says, of each flow, which source it had (run.json's `sources`)
     remedy: how a file asks for one of the sources
     """
 
@@ -24,8 +26,7 @@ class Need:
         return f"{self.name} ({', else '.join(self.sources)})"
 
 
-AT_RECEIVER, AT_SENDER = "capture at the receiver", "capture at the sender"
-PROBE, SAMPLES, PROGRAM, QUEUES, APPLICATIONS = "tcp_probe", "tcp_info", "application", "queues", "applications"
+QUEUES, APPLICATIONS = "queues", "applications"
 
 _ENDS = "captures: {at: ends}"
 _SAMPLED = f"{_ENDS}, samplers.tcp_probe: true or samplers.sockets: 100ms"

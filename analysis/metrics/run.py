@@ -102,9 +102,9 @@ def read_run(run_dir: Path, context: Mapping[str, Any]) -> RunRecords:
         queue=queue,
         rtt_sum_ms=rtt_sum_ms,
         rtt_samples=rtt_samples,
-        applications=tuple(_json(folder / "applications.json", [])),
+        applications=tuple(_applications(folder / "applications.json")),
         changes_s=tuple(sorted({float(t) for t in context.get("changes_s") or ()})),
-        sources=_json(folder / "sources.json", {}),
+        sources=context.get("sources") or {},
     )
 
 
@@ -132,17 +132,15 @@ def _round_trips(folder: Path, window: Window, flows: set[str]) -> tuple[float, 
     return total_ms, count
 
 
-def _json(file: Path, default: Any) -> Any:
-    """What the collector wrote beside the tables: results of the traffic's programs, sources; the default where it did not."""
+def _applications(file: Path) -> list[dict[str, Any]]:
+    """Results of the traffic's programs (collectors.applications); none where the run had no traffic."""
     if not file.exists():
-        return default
+        return []
     try:
-        found = json.loads(file.read_text())
+        results = json.loads(file.read_text())
     except ValueError as error:
         raise RecordsError(f"{file}: {error}; ./warpbed collect makes the records again") from error
-    if not isinstance(found, type(default)):
-        raise RecordsError(f"{file}: not a {type(default).__name__}; ./warpbed collect makes the records again")
-    return found
+    return list(results)
 
 
 def _number(context: Mapping[str, Any], name: str, default: float | None) -> float:

@@ -186,10 +186,12 @@ class Conductor:
     def _keep_limits(self, transfer: Transfer) -> None:
         events = self.journal.events()
         if exceeds_total(self.campaign, events, transfer.size_bytes):
-            raise GivenUpError(f"limits.volume {volume(self.campaign)} is used up")
+            raise GivenUpError(f"limits.volume {volume(self.campaign)} is used up; the campaign file can set more")
         per_day = volume_per_day(self.campaign)
         if transfer.size_bytes > quantities.size_bytes(per_day):
-            raise GivenUpError(f"{transfer.size} is more than limits.volume_per_day {per_day} by itself")
+            raise GivenUpError(
+                f"{transfer.size} is more than limits.volume_per_day {per_day} by itself; the campaign file can set more"
+            )
         while (left_s := day_left_s(self.campaign, self.journal.events(), transfer.size_bytes, time.time())) > 0:
             self._pause_until(time.time() + left_s, f"limits.volume_per_day {per_day}", transfer)
 

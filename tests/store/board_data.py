@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 from analysis import campaign_clock
 from benchmarks import store_lab
 from benchmarks.make_results import Case
-from store import debian_server, folder, ingest
-from store.connect import connected
+from store import debian_server
 
 WARNING = ({"rule": "loss", "severity": "warning", "message": "more than asked"},)
 ERROR = ({"rule": "rate", "severity": "error", "message": "faster than asked"},)
@@ -67,7 +66,5 @@ def filled(server: debian_server.Server, name: str, place: Path) -> store_lab.Da
     """A database with all of it."""
     database = store_lab.make(server, name)
     make(place)
-    with connected("writer", database.url, autocommit=True) as connection:
-        for run in folder.find(place):
-            ingest.ingest(connection, folder.read(run))
+    store_lab.load(database, place)
     return database

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from hypothesis import strategies as st
 from base.paths import ROOT
 from benchmarks import store_lab
 from benchmarks.make_results import Case
+from benchmarks.store_lab import contents, load
 from collectors import records
 from store import actions, copy_binary, debian_server, files, folder, ingest, migrate, questions, tables
 from store.connect import connected
@@ -32,34 +32,10 @@ pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return store_lab.results(tmp_path_factory.mktemp("results"))
-
-
-@pytest.fixture
-def database(timescale: debian_server.Server, request: pytest.FixtureRequest) -> Iterator[store_lab.Database]:
-    """A new database for each test."""
-    name = "t_" + "".join(c if c.isalnum() else "_" for c in request.node.name.lower())[:50]
-    yield store_lab.make(timescale, name)
-    with store_lab.admin(timescale, "postgres") as admin:
-        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-
-
-@pytest.fixture(scope="module")
 def loaded(timescale: debian_server.Server, made: Path) -> store_lab.Database:
     database = store_lab.make(timescale, "loaded")
     load(database, made)
     return database
-
-
-def load(database: store_lab.Database, path: Path) -> list[ingest.Outcome]:
-    with connected("writer", database.url, autocommit=True) as connection:
-        return [ingest.ingest(connection, folder.read(run))[0] for run in folder.find(path)]
-
-
-def contents(database: store_lab.Database) -> dict[str, int]:
-    return {table.name: database.rows(f'SELECT count(*) FROM "{table.name}"')[0][0] for table in tables.tables()} | {
-        "runs": database.rows("SELECT count(*) FROM runs")[0][0]}  # fmt: skip
 
 
 def test_every_row_of_the_files_is_in_the_database(loaded: store_lab.Database, made: Path) -> None:
@@ -399,59 +375,6 @@ def test_a_damaged_run_is_reported_and_the_others_are_stored(
     assert f"./warpbed collect {first}" in words
     assert "column ack is missing" in words
     assert contents(database)["runs"] == 1
-
-
-def test_forget_and_prune_remove_rows_not_files(database: store_lab.Database, made: Path) -> None:
-    load(database, made)
-    assert actions.forget(database.url, "quickstart", folder.find(made)[0].name) == 0
-    assert contents(database)["runs"] == 3
-    with pytest.raises(StoreUsageError, match="no run"):
-        actions.forget(database.url, "nothing", None)
-    database.rows("UPDATE runs SET ingested_at = now() - interval '10 days' WHERE run_id < 4 RETURNING 1", "writer")
-    assert actions.prune(database.url, 7) == 0
-    left = contents(database)
-    assert left["runs"] == 1
-    assert left["acks"] == database.rows("SELECT count(*) FROM acks WHERE run_id = 4")[0][0] > 0
-    assert set(load(database, made)) == {"stored", "present"}
-    with pytest.raises(StoreUsageError, match="from 1 on"):
-        actions.prune(database.url, 0)
-
-
-def test_forgetting_gives_the_space_back(
-    database: store_lab.Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The other runs of the same chunk stay, row by row."""
-    size = "SELECT pg_database_size(current_database())"
-    (empty,) = database.rows(size)[0]
-    made = store_lab.results(tmp_path, 5.0)
-    load(database, made)
-    (full,) = database.rows(size)[0]
-    names = [run.name for run in folder.find(made)]
-    (run_id,) = database.rows(f"SELECT run_id FROM runs WHERE run = '{names[-1]}'")[0]
-    digest = f"SELECT count(*), sum(hashtext(acks::text)::bigint) FROM acks WHERE run_id = {run_id}"
-    (kept,) = database.rows(digest)
-    for name in names[:-1]:
-        assert actions.forget(database.url, "quickstart", name) == 0
-    (left,) = database.rows(size)[0]
-    assert left - empty < 0.5 * (full - empty), "three of four runs are gone"
-    assert database.rows(digest) == [kept] and kept[0] > 0
-    assert actions.forget(database.url, "quickstart", None) == 0
-    assert database.rows(size)[0][0] - empty < 0.05 * (full - empty)
-    assert "MB less" in capsys.readouterr().out
-
-
-def test_a_writer_alone_forgets_and_says_where_the_space_stays(
-    database: store_lab.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    load(database, store_lab.results(tmp_path / "results", 1.0, (Case("reno", 50, 1),)))
-    lines = [line for line in database.passwords.read_text().splitlines() if "warpbed_owner" not in line]
-    writers = tmp_path / "pgpass"
-    writers.write_text("\n".join(lines) + "\n")
-    writers.chmod(0o600)
-    monkeypatch.setenv("PGPASSFILE", str(writers))
-    assert actions.forget(database.url, "quickstart", None) == 0
-    words = capsys.readouterr().out
-    assert words.startswith("forgot 1 runs; their space is used by the next runs") and "warpbed_owner" in words
 
 
 def test_no_server_and_no_database_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
