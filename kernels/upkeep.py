@@ -23,6 +23,7 @@ KINDS = {
     "kernels/base": "kernels without modules",
     "native": "packet collectors",
     "sources": "kernel sources",
+    "spec-guests": "results of guests for tests",
     "stock": "Debian's kernel headers",
     "timescaledb": "databases for tests",
     "venv": "Python environments",
