@@ -24,6 +24,11 @@
  *  - Gaps are compared in nanoseconds and strictly, so one foreign packet within
  *    a train doubles the gap: where there is room for all, ssthresh is about half
  *    of what fits the path, as in Yu's table 4-1 (1321.1 of 2644 at 400 Mbit/s).
+ *  - All of a train has its gap, as the thesis has it ("transmitted in order with
+ *    a specified interval between them"): while its ACKs come in, cwnd is what is
+ *    left of it, so that they release nothing.  With a window that stands the
+ *    ACKs clock out the next train's first half: it leaves with the last one's
+ *    output gap, and half of what is averaged says nothing of the new input gap.
  *  - How: a stage between TCP and IP of the connection itself spaces the packets
  *    (cc_output.h says why neither a qdisc nor the kernel's pacing, which leaves a
  *    connection's first ten packets alone).
@@ -32,8 +37,9 @@
  *    one if a whole round is answered by one ACK: slow start then goes on as
  *    Reno's.
  *  - R is the least RTT.
- *  - A round that the application does not fill, or a loss, ends it all, also one
- *    that is found to be none and undone.
+ *  - A round that the application does not fill (a first message) is sent again.
+ *  - A loss ends it all, also one that is found to be none and undone, and halves
+ *    the train.
  *  - Losses and congestion avoidance are Reno's.
  *
  * Cost: a loss is 2.4 times CUBIC's, for it also ends what is sent in pairs or
@@ -112,6 +118,7 @@ static void past_init(struct sock *sk)
 	trace_cc_hook(sk, CC_INIT, ca->measuring, -1);
 }
 
+/* The window is then the last train's. */
 static void past_end(struct sock *sk, u32 gap_ns)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -119,6 +126,7 @@ static void past_end(struct sock *sk, u32 gap_ns)
 
 	ca->measuring = 0;
 	cc_output_stop(sk);
+	cc_set_cwnd(tp, past_packets(ca), 2);
 	if (gap_ns)
 		tp->snd_ssthresh = max_t(u64, div_u64((u64)ca->rtt.base_us *
 						      NSEC_PER_USEC, gap_ns), 2);
@@ -140,11 +148,11 @@ static void past_judge(struct sock *sk, u32 out_ns)
 		ca->high_ns = ca->gap_ns;
 	else
 		ca->low_ns = ca->gap_ns;
-	ca->round++;
-	if (ca->round >= READ_ONCE(rounds)) {
+	if (ca->round + 1U >= READ_ONCE(rounds)) {
 		past_end(sk, ca->high_ns ?: out_ns);
 		return;
 	}
+	ca->round++;
 	if (ca->round == 1)
 		ca->gap_ns = out_ns / 2;
 	else if (ca->high_ns)
@@ -157,7 +165,7 @@ static void past_judge(struct sock *sk, u32 out_ns)
 /* Are all ACKs of the round there? */
 static void past_measure(struct sock *sk)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct past *ca = inet_csk_ca(sk);
 	u32 delivered = tp->delivered - ca->begun;
 	u64 span_ns;
@@ -170,9 +178,11 @@ static void past_measure(struct sock *sk)
 		ca->first_delivered = tp->delivered;
 	}
 	if (delivered < past_packets(ca)) {
-		/* nothing under way, nothing to send: the train is too short */
-		if (!tcp_packets_in_flight(tp) && !tcp_send_head(sk))
-			past_end(sk, 0);
+		/* nothing under way: the application had no more, once again */
+		if (!tcp_packets_in_flight(tp))
+			past_round(sk);
+		else
+			cc_set_cwnd(tp, past_packets(ca) - delivered, 1);
 		return;
 	}
 	span_ns = tp->tcp_clock_cache - ca->first_ns;
@@ -208,7 +218,8 @@ static void past_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 static u32 past_ssthresh(struct sock *sk)
 {
 	struct past *ca = inet_csk_ca(sk);
-	u32 ssthresh = tcp_reno_ssthresh(sk);
+	u32 ssthresh = ca->measuring ? max(past_packets(ca) >> 1, 2U) :
+				       tcp_reno_ssthresh(sk);
 
 	ca->measuring = 0;
 	cc_output_stop(sk);

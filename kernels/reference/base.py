@@ -180,6 +180,11 @@ class Reno(Specification):
     def on_loss(self, now_s: float) -> None:
         self.ssthresh = max(2.0, self.window // 2)
 
+    def on_undo(self) -> None:
+        """The window comes back in whole packets: what counted towards the next one begins anew with each loss."""
+        super().on_undo()
+        self.cwnd = float(self.window)
+
 
 class Round:
     """A round trip: over when the first packet sent after its beginning is delivered."""

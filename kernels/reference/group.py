@@ -38,6 +38,7 @@ class Connection:
 
     cwnd: float
     steady: bool = False
+    active: bool = True
     awnd: float = dataclasses.field(init=False)
     drops: Gap = dataclasses.field(default_factory=Gap)
 
@@ -66,14 +67,18 @@ class Group:
 
     @property
     def oldest(self) -> Connection | None:
-        return next((c for c in self.connections.values() if c.steady), None)
+        return next((c for c in self.active if c.steady), None)
+
+    @property
+    def active(self) -> list[Connection]:
+        return [c for c in self.connections.values() if c.active]
 
     def start(self, w_o: float | None) -> int:
         """ssthresh with this w_o, 0 for the ordinary one."""
-        L = sum(c.steady for c in self.connections.values())
+        L = sum(c.steady for c in self.active)
         if not L or w_o is None or w_o < 1:
             return 0
-        S = math.fsum(c.cwnd for c in self.connections.values() if not c.steady)
+        S = math.fsum(c.cwnd for c in self.active if not c.steady)
         return max(2, math.floor(fair(S, L, w_o) + 1e-9))
 
     def liss(self) -> int:

@@ -43,17 +43,23 @@ class Search:
 
 
 class Past(Reno):
-    """Gaps are in whole nanoseconds, as a sender's clock has them."""
+    """Gaps are in whole nanoseconds, as a sender's clock has them.
 
-    def __init__(self, cwnd: float = 2.0, now_s: float = 0.0) -> None:
+    "Each round terminates when all the ACKs are received" (page 97), and only then does the next train leave, all of it with
+    its own gap: until then the window is what is left of the train.
+    """
+
+    def __init__(self, cwnd: float = 2.0, now_s: float = 0.0, *, new: bool = True) -> None:
+        """new: whether the connection has sent no data yet; else it is Reno's."""
         super().__init__(cwnd, now_s)
-        self.search: Search | None = Search()
+        self.search: Search | None = Search() if new else None
         self.rtt_min = math.inf
         self.begun = 0
         self.first: tuple[int, int] | None = None
 
     def on_start(self, delivered: int, in_flight: int) -> None:
-        self._round(delivered)
+        if self.search is not None:
+            self._round(delivered)
 
     def _round(self, delivered: int) -> None:
         assert self.search is not None
@@ -72,24 +78,31 @@ class Past(Reno):
         if self.search is None:
             super().on_ack(ack)
         elif ack.delivered > self.begun:
-            self._measure(ack.delivered, self.search)
+            self._measure(ack.delivered, ack.in_flight, self.search)
 
-    def _measure(self, delivered: int, search: Search) -> None:
+    def _measure(self, delivered: int, in_flight: int, search: Search) -> None:
+        train = 2 << search.round
         if self.first is None:
             self.first = (self.clock_ns, delivered)
-        if delivered - self.begun < 2 << search.round:
+        left = train - (delivered - self.begun)
+        if left > 0 and in_flight:
+            self.cwnd = float(left)
+            return
+        if left > 0:  # there was too little data for a train
+            self._round(delivered)
             return
         span_ns, packets = self.clock_ns - self.first[0], delivered - self.first[1]
-        if not packets or not span_ns:
-            self.search = None
-            return
-        gap_ns = search.judge(float(span_ns // packets))
+        gap_ns = search.judge(float(span_ns // packets)) if packets and span_ns else math.inf
         if gap_ns is None:
             self._round(delivered)
-        else:
-            self.search = None
+            return
+        self.search, self.cwnd = None, float(train)
+        if gap_ns < math.inf:
             self.ssthresh = float(max(2, math.floor(round(self.rtt_min * 1e9) / gap_ns)))
 
     def on_loss(self, now_s: float) -> None:
-        super().on_loss(now_s)
+        if self.search is None:
+            super().on_loss(now_s)
+        else:
+            self.ssthresh = max(2.0, float(1 << self.search.round))
         self.search = None

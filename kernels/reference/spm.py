@@ -40,25 +40,34 @@ class Spm(Reno):
     grows_on_duplicates = True
 
     def __init__(
-        self, cwnd: float = 2.0, now_s: float = 0.0, *, ssthresh: float = 32.0, end_cwnd: float = 32.0
+        self,
+        cwnd: float = 2.0,
+        now_s: float = 0.0,
+        *,
+        ssthresh: float = 32.0,
+        end_cwnd: float = 32.0,
+        new: bool = True,
     ) -> None:
+        """new: whether the connection has sent no data yet; else it is Reno's."""
         super().__init__(cwnd, now_s)
-        self.ssthresh, self.end_cwnd = ssthresh, end_cwnd
+        self.ssthresh, self.end_cwnd = ssthresh if new else math.inf, end_cwnd
         self.pairs = Pairs()
         self.rtt_min = math.inf
         self.y0: float | None = None
         self.turn = 0
         self.samples: list[tuple[float, float]] = []  # in units of y0
-        self.measuring = self.sending = True
+        self.measuring = self.sending = new
         self.grown = False
 
     def on_pair(self, seq: int, gap_s: float) -> None:
-        assert self.sending
+        if not self.sending or not self.slow_start:
+            self.wrong.append("pair after measuring")
         if self.y0 is None:
-            assert gap_s == 0
-            assert not self.pairs.under_way
+            if gap_s or self.pairs.under_way:
+                self.wrong.append("first pair not alone and back to back")
         else:
-            assert abs(gap_s - self.y0 * INPUT_GAPS[self.turn]) < 1.1e-6
+            if abs(gap_s - self.y0 * INPUT_GAPS[self.turn]) > 1.1e-6:
+                self.wrong.append(f"input gap {gap_s} instead of {self.y0 * INPUT_GAPS[self.turn]}")
             self.turn = (self.turn + 1) % len(INPUT_GAPS)
         self.pairs.sent(seq, gap_s)
 

@@ -10,15 +10,16 @@ from kernels.reference.inverted import Answer, Pairs
 class Ssipp(Reno):
     grows_on_duplicates = True
 
-    def __init__(self, cwnd: float = 10.0, now_s: float = 0.0) -> None:
+    def __init__(self, cwnd: float = 10.0, now_s: float = 0.0, *, new: bool = True) -> None:
+        """new: whether the connection has sent no data yet."""
         super().__init__(cwnd, now_s)
         self.pairs = Pairs()
-        self.inverting = True
+        self.inverting = new
         self.grown = False
 
     def on_pair(self, seq: int, gap_s: float) -> None:
-        assert self.inverting
-        assert self.slow_start
+        if not self.inverting or not self.slow_start:
+            self.wrong.append("pair outside of slow start")
         self.pairs.sent(seq, gap_s)
 
     def on_acknowledged(self, una: int, acked: int, now_s: float, *, limited: bool) -> None:

@@ -13,9 +13,9 @@ BACK = "tc -n wir qdisc change dev wir-rtr root netem delay 50ms limit 1000000"
 SMALL_MTU, WHOLE_MTU = "ip -n wir link set wir-rcv mtu 700", "ip -n wir link set wir-rcv mtu 1500"
 
 
-def situations(cca: str, *but: str) -> dict[str, Scenario]:
+def situations(cca: str, *but: str, module: str | None = None) -> dict[str, Scenario]:
     """standard() and rough(), without the long fat path (a third of the time of all) and those that are named."""
-    both = standard(cca) | rough(cca)
+    both = standard(cca, module) | rough(cca, module)
     return {name: both[name] for name in both if name not in {"long fat path", *but}}
 
 

@@ -119,6 +119,7 @@ class _Driver:
         spec.on_start(first.delivered, first.in_flight)
 
     def feed(self, h: Hook) -> None:
+        self.spec.clock_ns = h.now_ns
         self.spec.on_delivered(h.delivered)
         self.spec.on_duplicates(min(h.duplicates, h.retrans))
         self.result.largest = max(self.result.largest, h.cwnd)

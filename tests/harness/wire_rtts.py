@@ -13,7 +13,10 @@ MODULUS = 1 << 32
 
 @dataclasses.dataclass(frozen=True)
 class Segment:
-    """A TCP segment; `acks` are the ranges that its SACK option names."""
+    """A TCP segment; `sacks` are the ranges that its SACK option names.
+
+    `t_s` counts from the second in which the first one left, so that a float holds nanoseconds.
+    """
 
     t_s: float
     port: int
@@ -26,9 +29,10 @@ class Segment:
 
 def segments(pcap: bytes) -> Iterator[Segment]:
     """Of a capture with nanoseconds, of Ethernet and IPv4, cut behind the TCP header."""
-    at = 24
+    at, begun = 24, None
     while at + 16 <= len(pcap):
         seconds, part, kept, _ = struct.unpack_from("<4I", pcap, at)
+        begun = seconds if begun is None else begun
         frame = pcap[at + 16 : at + 16 + kept]
         at += 16 + kept
         ip = 14
@@ -38,7 +42,7 @@ def segments(pcap: bytes) -> Iterator[Segment]:
         header = (frame[tcp + 12] >> 4) * 4
         length = total - (tcp - ip) - header
         options = frame[tcp + 20 : tcp + header]
-        yield Segment(seconds + part * 1e-9, source, destination, seq, ack, length, tuple(_sacks(options)))
+        yield Segment(seconds - begun + part * 1e-9, source, destination, seq, ack, length, tuple(_sacks(options)))
 
 
 def _sacks(options: bytes) -> Iterator[tuple[int, int]]:
@@ -103,3 +107,21 @@ def _within(end: int, una: int | None, ack: int) -> bool:
 def departures(pcap: bytes, port: int) -> list[float]:
     """When each segment with data left, s."""
     return [now.t_s for now in segments(pcap) if now.port == port and now.length]
+
+
+def inversions(pcap: bytes, port: int) -> list[tuple[int, float]]:
+    """(sequence number of n, seconds between the departures) of each pair of new packets that left as n + 1, n."""
+    ahead: dict[int, float] = {}  # where a packet begins that left before the one in front of it, and when it left
+    found: list[tuple[int, float]] = []
+    end: int | None = None
+    for now in segments(pcap):
+        if now.port != port or not now.length:
+            continue
+        following = (now.seq + now.length) % MODULUS
+        if end is not None and now.seq != end and (now.seq - end) % MODULUS < MODULUS // 2:
+            ahead[now.seq] = now.t_s
+        elif following in ahead:
+            found.append((now.seq, now.t_s - ahead.pop(following)))
+        if end is None or (following - end) % MODULUS < MODULUS // 2:
+            end = following
+    return found

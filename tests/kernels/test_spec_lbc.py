@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import lbc
 from tests.harness.harness import Hook
-from tests.harness.scenarios import standard
-from tests.spec_runs import follows
+from tests.harness.scenarios import situations, standard
+from tests.strict_runs import follows
 
 
 @given(acked=st.integers(1, 20), cwnd=st.integers(2, 1000))
@@ -34,7 +34,7 @@ def reference(hook: Hook) -> lbc.Lbc:
 
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """One packet: the kernel's count of ACKed packets in avoidance is whole."""
-    follows(kernel, standard("lbc"), reference, 1)
+    follows(kernel, situations("lbc"), reference, 1)
 
 
 def test_with_a_limit_of_one_it_is_reno_with_a_first_ssthresh(kernel: GuestKernel) -> None:
@@ -43,7 +43,6 @@ def test_with_a_limit_of_one_it_is_reno_with_a_first_ssthresh(kernel: GuestKerne
     assert found["first ssthresh"].losses == 0
 
 
-def test_perack_follows_its_specification_with_a_receiver_that_delays_acks(kernel: GuestKernel) -> None:
-    """Slow start, avoidance and a loss; each ACK counts for one packet, also where it covers two."""
-    scenarios = {"delayed ACKs": standard("perack", "lbc")["delayed ACKs"]}
-    follows(kernel, scenarios, lambda hook: lbc.PerAck(float(hook.cwnd)), 1)
+def test_perack_follows_its_specification(kernel: GuestKernel) -> None:
+    """Each ACK counts for one packet, also where it covers two."""
+    follows(kernel, situations("perack", module="lbc"), lambda hook: lbc.PerAck(float(hook.cwnd)), 1)

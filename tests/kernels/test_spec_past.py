@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import statistics
 
 import pytest
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import past
+from tests.harness import wire_rtts
 from tests.harness.harness import Flow, Hook, Scenario, run_all
-from tests.harness.scenarios import standard
-from tests.spec_runs import follows
+from tests.harness.scenarios import situations, standard
+from tests.strict_runs import follows
 
 
 @given(bottleneck=st.floats(1e-5, 1e-2), share=st.floats(1.0, 8.0))
@@ -43,13 +45,14 @@ def test_one_foreign_packet_in_a_train_of_the_bottlenecks_own_gap_halves_the_est
 
 
 def reference(hook: Hook) -> past.Past:
-    assert hook.count == 1
-    return past.Past(float(hook.cwnd))
+    new = hook.delivered <= 1  # the SYN alone
+    assert bool(hook.count) == new
+    return past.Past(float(hook.cwnd), new=new)
 
 
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """One packet: the kernel's count of ACKed packets in avoidance is whole."""
-    got = follows(kernel, standard("past"), reference, 1)
+    got = follows(kernel, situations("past"), reference, 1)
     assert all(got[name].estimates == 1 for name in ("growth", "timeout", "delayed ACKs"))
 
 
@@ -63,7 +66,38 @@ def test_trains_are_spaced_and_the_path_is_found(kernel: GuestKernel) -> None:
     assert found.count == pytest.approx(247, abs=1)
     assert found.rtt_us == pytest.approx(405.6, abs=1)
     windows = [h.cwnd for h in hooks[begun : hooks.index(found)]]
-    assert sorted(set(windows)) == [2, 4, 8, 16, 32]
+    assert [after for before, after in itertools.pairwise(windows) if after > before] == [4, 8, 16, 32]
+
+
+@pytest.mark.parametrize("rate_mbit", [20, 1])
+def test_the_wire_alone_gives_the_module_s_threshold(kernel: GuestKernel, rate_mbit: int) -> None:
+    """Algorithm 3 over the capture: each train leaves with the gap that the ACKs of the last one give, and so does the estimate.
+
+    At 1 Mbit/s a train takes longer than a round trip.  A first message of ten bytes is no train."""
+    stray = Flow("reno", 41000, 0.0, ((9.0, 3000.0 * rate_mbit),), host="alt")
+    past_flow = Flow("past", phases=((0.005, 2000.0), (0.295, 0.0), (3.7, None)))
+    base = dataclasses.replace(standard("past")["growth"], seconds=4, rate_mbit=rate_mbit, capture=True)
+    (result,) = run_all(kernel, [dataclasses.replace(base, flows=(past_flow, stray))])
+    (found,) = (h for h in result.flow() if h.hook == "M")
+    packets = [s for s in wire_rtts.segments(result.capture) if 40000 in (s.port, s.destination)]
+    sent = [s for s in packets if s.port == 40000 and s.length]
+    assert sent.pop(0).length < 100, "the message"
+    acked_s: dict[int, float] = {}
+    for s in packets:
+        if s.destination == 40000:
+            acked_s.setdefault(s.ack, s.t_s)
+    search, at, end = past.Search(), 0, None
+    for size in (2, 4, 8, 16, 32):
+        train = sent[at : at + size]
+        at += size
+        gaps = [b.t_s - a.t_s for a, b in itertools.pairwise(train)]
+        assert gaps == pytest.approx([search.gap] * (size - 1), abs=2e-6)
+        times = [acked_s[(s.seq + s.length) % 2**32] for s in train]
+        end = search.judge((times[-1] - times[0]) / (size - 1))
+    assert end is not None
+    least_s = min(acked_s[(s.seq + s.length) % 2**32] - s.t_s for s in sent[:at])
+    print(end, least_s / end, found.count)
+    assert found.count == pytest.approx(least_s / end, abs=1)
 
 
 def test_beside_stray_packets_the_estimate_is_half_of_what_fits_as_published(kernel: GuestKernel) -> None:

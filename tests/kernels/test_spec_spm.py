@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import spm
+from tests.harness import wire_rtts
 from tests.harness.harness import Flow, Hook, run_all
-from tests.harness.scenarios import standard
-from tests.spec_runs import follows
+from tests.harness.scenarios import situations, standard
+from tests.strict_runs import follows
 
 
 def test_gaps_that_come_out_as_they_went_in_give_the_smallest() -> None:
@@ -38,14 +39,32 @@ def test_a_slope_of_one_or_more_gives_no_estimate() -> None:
 
 
 def reference(hook: Hook) -> spm.Spm:
-    assert hook.count == 1
-    return spm.Spm(float(hook.cwnd))
+    new = hook.delivered <= 1  # the SYN alone
+    assert bool(hook.count) == new
+    return spm.Spm(float(hook.cwnd), new=new)
 
 
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """One packet, or 1 %: gaps are cut to 1/1024 y0 and whole microseconds."""
-    got = follows(kernel, standard("spm"), reference, 1, 0.01)
+    got = follows(kernel, situations("spm"), reference, 1, 0.01)
     assert all(got[name].estimates == 1 and got[name].pairs >= 12 for name in ("growth", "delayed ACKs", "timeout"))
+
+
+def test_the_module_s_pairs_and_gaps_are_those_on_the_wire(kernel: GuestKernel) -> None:
+    """Yu 2009 s4.5: one back to back, then y0, 1.5 y0, 2 y0 and 4 y0 in turn, y0 being the first one's output gap."""
+    base = standard("spm")["growth"]
+    (result,) = run_all(
+        kernel, [dataclasses.replace(base, seconds=3, capture=True, flows=(Flow("spm", phases=((1.5, None),)),))]
+    )
+    told = [(h.count, h.rtt_us) for h in result.flow() if h.hook == "D"]
+    seen = wire_rtts.inversions(result.capture, 40000)
+    assert [seq for seq, _ in seen] == [seq for seq, _ in told]
+    assert [gap_s * 1e6 for _, gap_s in seen] == pytest.approx([gap_us for _, gap_us in told], abs=1)
+    y0_us = 1014 * 8 / 20
+    assert len(seen) > 12
+    for i, (_, gap_s) in enumerate(seen[1:]):
+        assert gap_s * 1e6 == pytest.approx(y0_us * spm.INPUT_GAPS[i % 4], abs=3)
+    assert seen[0][1] < 1e-6
 
 
 def estimates(hooks: list[Hook]) -> list[int]:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import ssipp
 from kernels.reference.inverted import Answer, Pairs
+from tests.harness import wire_rtts
 from tests.harness.harness import Flow, Hook, run_all
-from tests.harness.scenarios import standard
-from tests.spec_runs import follows
+from tests.harness.scenarios import situations, standard
+from tests.strict_runs import follows
 
 
 @given(first=st.integers(0, 2**32 - 1), pairs=st.integers(1, 50))
@@ -42,14 +43,30 @@ def test_an_expected_duplicate_ack_raises_the_window_once_and_the_pairs_ack_once
 
 
 def reference(hook: Hook) -> ssipp.Ssipp:
-    assert hook.count == 1  # the stage between TCP and IP is in place
-    return ssipp.Ssipp(float(hook.cwnd))
+    new = hook.delivered <= 1  # the SYN alone
+    assert bool(hook.count) == new  # the stage between TCP and IP is in place
+    return ssipp.Ssipp(float(hook.cwnd), new=new)
 
 
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """One packet: the kernel's count of ACKed packets in avoidance is whole."""
-    got = follows(kernel, standard("ssipp"), reference, 1)
+    got = follows(kernel, situations("ssipp"), reference, 1)
     assert all(got[name].pairs > 100 for name in ("growth", "burst loss", "delayed ACKs"))
+
+
+def test_the_module_s_pairs_are_those_on_the_wire(kernel: GuestKernel) -> None:
+    """The specification is told of pairs by the module; a capture of the sender's interface knows of none but its own."""
+    base = dataclasses.replace(standard("ssipp")["growth"], seconds=3, capture=True, buffer_packets=2000)
+    cases = [
+        dataclasses.replace(base, quickack=quickack, flows=(Flow("ssipp", phases=((1.5, None),)),))
+        for quickack in (True, False)
+    ]
+    for result in run_all(kernel, cases):
+        told = [h.count for h in result.flow() if h.hook == "D"]
+        seen = wire_rtts.inversions(result.capture, 40000)
+        assert len(told) > 100
+        assert [seq for seq, _ in seen] == told
+        assert max(gap_s for _, gap_s in seen) < 1e-6
 
 
 def test_pairs_arrive_inverted_and_delayed_acks_then_cost_slow_start_nothing(kernel: GuestKernel) -> None:
