@@ -105,7 +105,7 @@ def _row(claim: Published, value: PublishedValue, runs: Sequence[Run]) -> Row:
     elif estimate is None:
         reason = problem
     else:
-        outcome, reason = _judged(claim, value.value, estimate)
+        outcome, reason = _judged(claim, value.value * claim.times, estimate)
     return Row(
         source=claim.source,
         metric=claim.metric,
@@ -128,11 +128,15 @@ def _judged(claim: Published, published: float, estimate: Estimate) -> tuple[Out
     if low <= estimate.mean <= high:
         return "agrees", ""
     apart = f"{abs(estimate.mean - published) / abs(published):.0%}" if published else f"{abs(estimate.mean):.3g}"
-    note = f"{apart} {'above' if estimate.mean > published else 'below'} the published value"
+    note = f"{apart} {'above' if estimate.mean > published else 'below'} the published value{_times(claim)}"
     interval = estimate.t_interval
     if interval is not None and interval.low <= high and interval.high >= low:
         return "agrees", f"{note}; its interval reaches the tolerance"
     return "disagrees", note
+
+
+def _times(claim: Published) -> str:
+    return "" if claim.times == 1 else f" times {claim.times:g} ({claim.because})"
 
 
 def _measured(metric: str, where: Mapping[str, Any], runs: Sequence[Run]) -> tuple[Estimate | None, str]:

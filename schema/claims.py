@@ -18,6 +18,8 @@ from schema.tolerance import Tolerance, absolute, is_whole
 
 Where = dict[ParamName, Scalar]
 Number = Annotated[float, Field(allow_inf_nan=False)]
+PartName = Annotated[str, Field(pattern=r"^[a-z0-9]+-[\w.-]+/[\w.-]+$")]
+"""Of a thesis' catalogue: entry/part."""
 Values = Annotated[list[Scalar], Field(min_length=2, max_length=1000)]
 
 
@@ -276,6 +278,8 @@ class Claim(Model):
     where: parameters that are fixed; the relation has to hold for each value of the others
     says: the claim in words of one's own, for readers
     differs: why a contradiction is known, and what the evidence is; it is shown, and does not make `compare` fail
+    decides: the parts of a thesis' catalogue that it decides, entry/part (schema.catalogue)
+    explains: parts that another experiment contradicts, and that come out where this file's setting is changed as its title says
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -283,6 +287,8 @@ class Claim(Model):
     where: Where = {}
     says: str = ""
     differs: str = ""
+    decides: list[PartName] = []
+    explains: list[PartName] = []
     greater: Greater | None = None
     ratio: Ratio | None = None
     difference: Difference | None = None

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from schema.base import Model, ParamName, Scalar
+from schema.claims import PartName
 from schema.tolerance import Tolerance, absolute, is_whole
 
 
@@ -27,6 +28,8 @@ class Published(Model):
     order: whether the means have to stand in the order of the published values
     differs: why a disagreement is known and what the evidence is; it is shown, and does not make `compare` fail
     not_comparable: why none of the values can be compared; they are shown beside what was measured
+    times: what the paper's numbers are multiplied by before they are compared, where it counts something else; `because` says why
+    decides: the part of a thesis' catalogue whose numbers these are, entry/part
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -37,6 +40,9 @@ class Published(Model):
     values: Annotated[list[PublishedValue], Field(min_length=1)]
     differs: str = ""
     not_comparable: str = ""
+    times: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    because: str = ""
+    decides: list[PartName] = []
 
     @model_validator(mode="before")
     @classmethod
@@ -56,6 +62,8 @@ class Published(Model):
     @model_validator(mode="after")
     def _claims(self) -> Published:
         claims = self.tolerance is not None or self.order
+        if (self.times != 1) != bool(self.because):
+            raise ValueError("times and because go together: why are the paper's numbers not compared as they are?")
         if self.not_comparable and (claims or self.differs):
             raise ValueError("not_comparable goes with no tolerance, order or differs: nothing is compared")
         if not self.not_comparable and not claims:

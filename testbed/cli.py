@@ -26,6 +26,7 @@ COMMANDS = {
     "metrics": "metrics",
     "report": "report",
     "compare": "compare",
+    "reproduce": "reproduce",
     "diff": "diff",
     "status": "status",
     "build-kernels": "build_kernels",

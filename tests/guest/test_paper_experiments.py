@@ -33,6 +33,12 @@ class Short:
 SHORT = {
     "afifi2014/geo-one-way.yml": Short(20, "cca=ftat|hybla"),
     "afifi2014/shared.yml": Short(10, ""),
+    "ho2008/fig4.2-4.4.yml": Short(4, "rate=10mbit,seed=1"),
+    "ho2008/fig5.16.yml": Short(10, "cca=medley,loss=bit-errors loss=1% of=1014B,seed=1"),
+    "ho2008/fig5.5-5.10-short.yml": Short(6, "cca=medley,rate=5mbit,buffer=50p,seed=1"),
+    "ho2008/s1.2-startup.yml": Short(4, "length=10s,seed=1"),
+    "ho2008/s2.4-vegas.yml": Short(6, "alpha=1,seed=1"),
+    "ho2008/tab5.1-5.4-short.yml": Short(4, "cca=medley,buffer=100p,seed=1"),
     "ho2008/fig5.2-5.4.yml": Short(6, "cca=medley|ctcp,buffer=50p"),
     "afifi2014/reverse-on-off.yml": Short(40, "cca=ftat"),
     "kato2012/slowcc-tcp.yml": Short(60, "x=400ms,seed=1"),

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The theses' models as functions with their symbols, and what they decide of the theses' catalogues (checks.REGISTRY)."""
+
+from __future__ import annotations
+
+from analysis.models import afifi2014, ho2008, kato2012, tokuda2003, yu2009
+from analysis.models.checks import REGISTRY, Check, deciders
+
+__all__ = ["REGISTRY", "Check", "afifi2014", "deciders", "ho2008", "kato2012", "tokuda2003", "yu2009"]

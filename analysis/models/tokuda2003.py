@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokuda 2003: the analysis of s4.2 (windows, drops and throughput of a HighSpeed and a Reno connection, eqs 5-6), and what it decides.
+
+mu, mu_reno: packets per second of the bottleneck and of Reno's access link; B: buffer, packets; tau: one-way delay, s.
+a(w), b(w): kernels/reference/highspeed.py. Open in the thesis, and chosen here: min(W_Reno, w_lim) also in eq 5, the drops and the queue
+(as printed, Reno gets more than its access link); a part of a packet below one is no drop; ssthresh after a cut is the window after it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from analysis.models.checks import Check, decides, near, printed, relation
+from kernels.reference.highspeed import THESIS, table
+from schema.catalogue import Entry
+
+PACKET_BITS = 12_000
+MU = 1e9 / PACKET_BITS
+ACCESS_S = 0.010
+"""One way over the hosts' links: 5 ms on each side."""
+DELAYS_MS = (5, 10, 25, 50, 75, 100)
+ACCESS_MBPS = (100.0, 12.0, 1.5)
+CYCLES = 60
+
+
+@dataclass(frozen=True)
+class Path:
+    mu: float
+    mu_reno: float
+    B: float
+    tau: float
+
+    @property
+    def w_lim(self) -> float:
+        """Packets in flight that Reno's access link allows."""
+        return 2 * self.tau * self.mu_reno
+
+
+@dataclass
+class Connection:
+    """A window with its growth per round trip and what a loss leaves of it."""
+
+    grows: Callable[[float], float]
+    cut: Callable[[float], float]
+    W: float = 1.0
+    ssthresh: float = math.inf
+    sent: float = 0.0
+
+    def grow(self, acked: float) -> None:
+        """A round trip in which `acked` packets of the window were acknowledged."""
+        self.W += acked if self.ssthresh > self.W else self.grows(self.W) * acked / self.W
+
+    def lose(self, dropped: float) -> None:
+        """One or two drops cost a cut each; three or more end in a timeout."""
+        if dropped < 1:
+            return
+        self.W = self.cut(self.W)
+        if dropped >= 2:
+            self.W = self.cut(self.W)
+        self.ssthresh = self.W
+        if dropped >= 3:
+            self.W, self.ssthresh = 1.0, self.W / 2
+
+
+def throughput_mbps(path: Path, cycles: int = CYCLES) -> tuple[float, float]:
+    """(Reno, HighSpeed): windows over round-trip times, added up over the cycles (eqs 5 and 6)."""
+    reno = Connection(lambda _: 1.0, lambda W: W / 2)
+    fast = Connection(THESIS.a, lambda W: (1 - THESIS.b(W)) * W)
+    whole, time_s = 2 * path.tau * path.mu + path.B, 0.0
+    for _ in range(cycles):
+        while True:
+            slow = min(reno.W, path.w_lim)
+            queue_s = max(slow + fast.W - 2 * path.mu * path.tau, 0.0) / path.mu
+            reno.sent, fast.sent, time_s = reno.sent + slow, fast.sent + fast.W, time_s + queue_s + 2 * path.tau
+            if slow + fast.W > whole:
+                break
+            fast.grow(fast.W)
+            reno.grow(slow)
+        slow = min(reno.W, path.w_lim)
+        dropped = slow + fast.W - whole
+        for one, share in ((reno, slow / (slow + fast.W)), (fast, fast.W / (slow + fast.W))):
+            one.lose(share * dropped)
+    return reno.sent / time_s * PACKET_BITS / 1e6, fast.sent / time_s * PACKET_BITS / 1e6
+
+
+@functools.cache
+def figure_6(access_mbps: float, *, buffer: float | None = None) -> list[tuple[int, float, float]]:
+    """(delay of the link in ms, Reno, HighSpeed in Mbit/s); buffer: packets, None for what the link itself holds there and back."""
+    found = []
+    for delay_ms in DELAYS_MS:
+        B = 2 * delay_ms / 1e3 * MU if buffer is None else buffer
+        path = Path(MU, access_mbps * 1e6 / PACKET_BITS, B, ACCESS_S + delay_ms / 1e3)
+        found.append((delay_ms, *throughput_mbps(path)))
+    return found
+
+
+@decides("tokuda2003-s1-reno-10g")
+def _ten_gigabit(entry: Entry) -> Iterator[Check]:
+    W = 10e9 * 0.1 / PACKET_BITS
+    yield near(entry, "window_packets", W, "10 Gbit/s x 100 ms in packets of 1500 bytes", 1e-4)
+    yield near(
+        entry, "loss_rate_below", 1.5 / W**2, "1.5/W^2", 0.1, "printed as a bound with one digit: within a tenth (ours)"
+    )
+    rounds = W / 2
+    words = "from W/2 to W at one packet per round trip"
+    yield Check(
+        "recovery_rtts_above",
+        words,
+        rounds > printed(entry, "recovery_rtts_above"),
+        printed(entry, "recovery_rtts_above"),
+        rounds,
+    )
+    yield near(entry, "recovery_s_about", rounds * 0.1, f"{words}, 100 ms each", 0.1)
+
+
+@decides("tokuda2003-s2.2-response")
+def _response(entry: Entry) -> Iterator[Check]:
+    w_low = float(printed(entry, "w_low"))
+    yield Check(
+        "w_low",
+        "of the specification and the module's table",
+        THESIS.w_low == w_low == table(THESIS)[0][0],
+        w_low,
+        THESIS.w_low,
+    )
+    yield near(entry, "p_high", THESIS.p(THESIS.w_high), "p(w_high)", 1e-9)
+    yield near(entry, "b_high", THESIS.b(THESIS.w_high), "b(w_high)", 1e-9)
+    below = all(THESIS.a(w) == 1 and THESIS.b(w) == 0.5 for w in (1, 10, w_low))
+    yield relation("1", "a = 1 and b = 1/2 up to w_low", below)
+    points = [w_low * 2 ** (i / 4) for i in range(1, 45)]
+    values = [(THESIS.a(w), THESIS.b(w)) for w in points if w < THESIS.w_high]
+    steps = list(itertools.pairwise(values))
+    yield relation(
+        "2", f"a rises and b falls over {len(values)} windows", all(x[0] < y[0] and x[1] > y[1] for x, y in steps)
+    )
+    share = math.isclose(THESIS.p(THESIS.w_high), float(printed(entry, "p_high")), rel_tol=1e-9)
+    yield relation("3", "p(w_high) is P_high", share)
+
+
+@decides("tokuda2003-s4.2-model")
+def _model(entry: Entry) -> Iterator[Check]:
+    for access in ACCESS_MBPS:
+        for delay_ms, reno, fast in figure_6(access):
+            if reno > access or reno + fast > 1000:
+                yield relation(
+                    "throughput",
+                    f"{access:g} Mbit/s, {delay_ms} ms: more than a link carries",
+                    holds=False,
+                    computed=(reno, fast),
+                )
+                return
+    words = "with min() in eq 5 no connection has more than its links on the 18 paths of Fig 6"
+    yield relation("throughput", words, holds=True)
+    cuts = Connection(lambda _: 1.0, lambda W: W / 2, W=64.0)
+    cuts.lose(3.0)
+    yield relation(
+        "1",
+        "three losses of a window of 64: window 1, ssthresh half of what two cuts leave",
+        (cuts.W, cuts.ssthresh) == (1, 8),
+    )
+
+
+def _figure_6(entry: Entry, access: float) -> Iterator[Check]:
+    points = figure_6(access)
+    fast = [f"{x:.0f}" for _, _, x in points]
+    reno = [f"{x:.4g}" for _, x, _ in points]
+    what = "the analysis of s4.2, buffer of the link's BDP, 5 to 100 ms; Mbit/s"
+    yield relation("2", f"{what}: HighSpeed", points[-1][2] > points[0][2] and _mostly(points, 2, rising=True), fast)
+    yield relation("3", f"{what}: Reno", points[-1][1] < points[0][1] and _mostly(points, 1, rising=False), reno)
+
+
+def _mostly(points: list[tuple[int, float, float]], column: int, *, rising: bool) -> bool:
+    """At most one step goes the other way: cycles of few drops end in one cut or two, which makes the curve jump."""
+    steps = [(b[column] > a[column]) == rising for a, b in itertools.pairwise(points)]
+    return steps.count(False) <= 1
+
+
+@decides("tokuda2003-fig6a")
+def _figure_6a(entry: Entry) -> Iterator[Check]:
+    yield from _figure_6(entry, 100.0)
+    lost = {access: 1 - figure_6(access)[-1][1] / access for access in ACCESS_MBPS}
+    words = "share of its access rate that Reno lacks at 100 ms, 100, 12 and 1.5 Mbit/s"
+    yield relation("4", words, lost[100.0] == max(lost.values()), [f"{x:.2f}" for x in lost.values()])
+
+
+@decides("tokuda2003-fig6b")
+def _figure_6b(entry: Entry) -> Iterator[Check]:
+    yield from _figure_6(entry, 12.0)
+
+
+@decides("tokuda2003-fig6c")
+def _figure_6c(entry: Entry) -> Iterator[Check]:
+    yield from _figure_6(entry, 1.5)
+
+
+@decides("tokuda2003-fig6-order")
+def _order(entry: Entry) -> Iterator[Check]:
+    lost = [access - figure_6(access)[-1][1] for access in ACCESS_MBPS]
+    shares = [x / access for x, access in zip(lost, ACCESS_MBPS, strict=True)]
+    words = "share of its access rate that Reno lacks by the analysis at 100 ms, 100, 12 and 1.5 Mbit/s"
+    why = f"counted in Mbit/s Reno lacks {lost[0]:.0f}, {lost[1]:.1f} and {lost[2]:.2f}, which is the printed order"
+    yield Check("1", words, shares[0] > shares[1] > shares[2], None, [f"{x:.2f}" for x in shares], "order",
+                "100 Mbit/s lacks most; the other two about the same share", why if lost[0] > lost[1] > lost[2] else "")  # fmt: skip

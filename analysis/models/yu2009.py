@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Yu 2009: the fair threshold of chapter 2, slow start's length of s3.1, and gaps of packet pairs at one queue (s4.2); what they decide.
+
+H(t): packets queued at t; a marker is a packet of size zero; service takes one unit of time a packet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from analysis.models.checks import Check, decides, relation
+from kernels.reference.group import Group, fair
+from schema.catalogue import Entry
+
+__all__ = ["backlog", "fair", "output_gap", "rounds_to"]
+
+
+def rounds_to(W: float, growth: float) -> float:
+    """Round trips until a window that grows by a factor has W packets: log_growth(W)."""
+    return math.log(W) / math.log(growth)
+
+
+def backlog(t: float, arrivals: Sequence[float], service: float = 1.0) -> float:
+    """H(t): the work that packets which arrived up to t (not after) have left, in packets."""
+    free = -math.inf
+    for arrival in sorted(arrivals):
+        if arrival > t:
+            break
+        free = max(free, arrival) + service
+    return max(0.0, free - t) / service
+
+
+def output_gap(t: float, delta: float, arrivals: Sequence[float]) -> float:
+    """Of two markers that arrive at t and t + delta: (t + delta + H(t + delta)) - (t + H(t))."""
+    return (t + delta + backlog(t + delta, arrivals)) - (t + backlog(t, arrivals))
+
+
+EXAMPLE = (-0.0, -0.0, -0.0, 0.5, 1.5, 1.9, 2.2, 2.9)
+"""Of Fig 4-2: three packets queued at t = 0, one arrives before 1, four more before 3, none until 8."""
+
+
+@decides("yu2009-eq2.3")
+def _fair(entry: Entry) -> Iterator[Check]:
+    shares = [fair(0, n, w_o) / w_o for n in (1, 2, 5, 10, 20) for w_o in (10.0, 20.0, 50.0)]
+    fractions = [n / (n + 1) for n in (1, 2, 5, 10, 20) for _ in range(3)]
+    yield relation("2", "its share of an old connection's window for n = 1 … 20 connections is n/(n+1)", all(
+        math.isclose(a, b) for a, b in zip(shares, fractions, strict=True)))  # fmt: skip
+    yield relation(
+        "3", f"weight of the specification: {Group().alpha}", f"{Group().alpha}" in entry.published.claims[2]
+    )
+
+
+@decides("yu2009-claim3.1")
+def _slow_start(entry: Entry) -> Iterator[Check]:
+    fits = []
+    for W in (8, 16, 20, 32, 64):
+        counted, window = 0, 1.0
+        while window < W:
+            counted, window = counted + 1, window * 1.5
+        fits.append(math.ceil(rounds_to(W, 1.5) - 1e-9) == counted)
+    yield relation("1", "a window that grows by half per round trip takes log1.5(W) of them, W = 8 … 64", all(fits))
+
+
+@decides("yu2009-fig4.2")
+def _example(entry: Entry) -> Iterator[Check]:
+    rows = dict(entry.published.numbers[0]["rows"]) if isinstance(entry.published.numbers, list) else {}
+    at_0 = backlog(0.0, [x for x in EXAMPLE if x <= 0])
+    yield Check("numbers", "packets queued at t", at_0 == rows["H(t)"], rows["H(t)"], at_0)
+    empty = next(x / 100 for x in range(2000) if backlog(x / 100, EXAMPLE) == 0 and x / 100 > 3)
+    yield Check("numbers", "when the queue is empty for the first time, after t", empty == rows["S(t) - t (queue empty)"],
+                rows["S(t) - t (queue empty)"], empty)  # fmt: skip
+    yield relation(
+        "1", "packets served until then", len([x for x in EXAMPLE if x < empty]) == rows["S(t) - t (queue empty)"]
+    )
+
+
+@decides("yu2009-fig4.3")
+def _gap(entry: Entry) -> Iterator[Check]:
+    delta = 9.2  # the example's letter is lost; a packet arrives just then, so that H(t + delta) is 1
+    gap = output_gap(0.0, delta, [*EXAMPLE, delta])
+    yield relation(
+        "1",
+        "output gap of two markers around the example's packets, H(t + delta) = 1: delta + 1 - 3",
+        math.isclose(gap, delta - 2),
+        gap,
+    )
+    short = [output_gap(0.0, x, EXAMPLE) for x in (1.0, 2.0, 3.0)]
+    arrived = [float(sum(0 < a <= x for a in EXAMPLE)) for x in (1.0, 2.0, 3.0)]
+    yield relation("2", "up to H(t) = 3 the gap is what arrived between", short == arrived, short)
+    idle = output_gap(0.0, 10.0, EXAMPLE)
+    yield relation("3", "a gap of 10 holds idle time as well", idle > sum(0 < a <= 10 for a in EXAMPLE), idle)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs beside a model that no formula of an experiment file can say: of each entry the experiment, the parts, and what is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from analysis import records
+from analysis.models import ho2008
+from analysis.models.checks import Check
+from analysis.results import Run, quantity
+from schema.catalogue import Entry
+
+Comparison = Callable[[Entry, Sequence[Run]], Iterator[Check]]
+MEASURED: dict[str, tuple[str, tuple[str, ...], Comparison]] = {}
+"""entry → (name of the experiment, parts, function of the entry and the experiment's runs)"""
+
+FRAME_BITS = 1014 * 8
+"""A packet of 1000 bytes on Ethernet: what the emulated links count."""
+CLOSE = 0.10
+"""How far "close" and "very little" may be: ours."""
+LEAST_RTTS = 2
+"""A tenth of a short climb is less than the round trips in which a connection begins: so many are let pass (ours)."""
+
+
+def compares(entry: str, experiment: str, *parts: str) -> Callable[[Comparison], Comparison]:
+    def register(function: Comparison) -> Comparison:
+        MEASURED[entry] = (experiment, parts, function)
+        return function
+
+    return register
+
+
+def windows(run: Run) -> list[tuple[float, float]]:
+    """(s since the first ACK of data, packets) of the first flow, one pair for each new value of its window (tcp_probe)."""
+    parts = records.collect(run.path / "records" / "sockets.parquet", ["flow"], ["t_s", "cwnd_packets"])
+    if not parts:
+        return []
+    columns = next(iter(parts.values()))
+    found: list[tuple[float, float]] = []
+    for t_s, cwnd in zip(columns["t_s"], columns["cwnd_packets"], strict=True):
+        if not found or cwnd != found[-1][1]:
+            found.append((float(t_s), float(cwnd)))
+    return [(t_s - found[0][0], cwnd) for t_s, cwnd in found]
+
+
+def peaks(values: Sequence[float]) -> list[float]:
+    """Those after which a falling begins."""
+    return [b for a, b, c in zip(values, values[1:], values[2:], strict=False) if a < b > c]
+
+
+def _path_packets(run: Run) -> float | None:
+    """mu d as built: frames of packets of 1000 bytes at the path's rate and 100 ms."""
+    rate = quantity(run.params.get("rate"))
+    return None if rate is None else rate / FRAME_BITS * 0.1
+
+
+@compares("ho2008-fig4.2", "ho2008-fig4", "1")
+def _figure_4_2(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    """The windows at which Medley decreases, in the run on 50 Mbit/s and in the model with the thesis' mu d."""
+    for run in runs:
+        if run.counted and run.params.get("rate") == "50mbit" and run.seed == 1:
+            model = [W for _, W in ho2008.decreases(ho2008.MU_D, 12)]
+            here = peaks([cwnd for _, cwnd in windows(run)])[: len(model)]
+            apart = [abs(a / b - 1) for a, b in zip(here, model, strict=False)]
+            words = "windows at the first twelve decreases at 50 Mbit/s; beside them the model's"
+            close = len(here) == len(model) and max(apart) <= CLOSE / 2
+            yield Check("1", words, close, model, here, "order", "within 5 % (ours)")
+
+
+@compares("ho2008-fig4.4", "ho2008-fig4", "1")
+def _figure_4_4(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    """BaseRTTs until the window is the path's, in each run and by the rounds of the model."""
+    for run in runs:
+        mu_d = _path_packets(run)
+        if not run.counted or run.seed != 1 or mu_d is None:
+            continue
+        full = next((t_s for t_s, cwnd in windows(run) if cwnd >= mu_d), None)
+        model = ho2008.convergence_baserrts(mu_d)
+        if full is None or model is None:
+            continue
+        words = f"{mu_d * 8:.0f} kbit: BaseRTTs until the window is {mu_d:.0f} packets"
+        holds = abs(full / 0.1 - model) <= max(CLOSE * model, LEAST_RTTS)
+        yield Check(
+            "1", words, holds, round(model, 1), round(full / 0.1, 1), "order", "within a tenth or two BaseRTTs (ours)"
+        )

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The outcome of a catalogue's entry from what its parts came to.
+
+A part is decided by claims and published values of experiments (over the seeds, analysis.claims) and by calculations (analysis.models).
+An entry
+
+- *agrees* where every part that was decided holds, a printed number among them,
+- *agrees in order or shape* where every relation holds, but no printed number was compared, or one does not hold,
+- *contradicts* where a relation does not hold, or nothing but numbers was compared and one does not hold,
+- is *undecided* where the runs do not say, and *not run yet* where there are none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from analysis import claims, published
+from analysis.models.checks import Check, Kind
+from analysis.table import number
+from schema.catalogue import Entry
+from schema.claims import Bounds, Claim, Curve, Difference, Near, Ratio, Same
+
+Outcome = Literal[
+    "agrees",
+    "agrees in order or shape",
+    "contradicts",
+    "undecided",
+    "not run yet",
+    "not bound yet",
+    "cannot be compared",
+]
+OUTCOMES: tuple[Outcome, ...] = (
+    "agrees",
+    "agrees in order or shape",
+    "contradicts",
+    "undecided",
+    "not run yet",
+    "not bound yet",
+    "cannot be compared",
+)
+Held = Literal["holds", "contradicted", "undecided", "not run yet"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One thing that speaks of a part of an entry.
+
+    by: the experiment's file below the checkout, or the model's function
+    published, measured: as shown to a reader; measured with its interval
+    seeds: runs behind the measurement, 0 for a calculation
+    explains: it does not decide the part but shows why another experiment contradicts it
+    """
+
+    part: str
+    kind: Kind
+    held: Held
+    by: str
+    says: str = ""
+    published: str = ""
+    measured: str = ""
+    reason: str = ""
+    seeds: int = 0
+    explains: bool = False
+
+
+@dataclass(frozen=True)
+class Judged:
+    """explained: a contradiction whose cause a run or a calculation shows"""
+
+    entry: Entry
+    outcome: Outcome
+    evidence: tuple[Evidence, ...] = ()
+    explained: bool = False
+
+    @property
+    def decided(self) -> bool:
+        return self.outcome in ("agrees", "agrees in order or shape", "contradicts", "cannot be compared")
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome == "contradicts" and not self.explained
+
+    @property
+    def open_claims(self) -> tuple[str, ...]:
+        """The entry's claims that nothing decides and that are not left out: their numbers."""
+        known = {evidence.part for evidence in self.evidence} | set(self.entry.left_out)
+        count = len(self.entry.published.claims)
+        return tuple(str(i) for i in range(1, count + 1) if str(i) not in known)
+
+    @property
+    def word(self) -> str:
+        if self.outcome != "contradicts":
+            return self.outcome
+        return "contradicts, explained" if self.explained else "contradicts, unexplained"
+
+    @property
+    def reason(self) -> str:
+        """Why, in a line."""
+        if self.outcome == "cannot be compared":
+            return self.entry.reason
+        wrong = [one for one in self.evidence if one.held == "contradicted" and not one.explains]
+        shown = wrong or [one for one in self.evidence if one.held in ("undecided", "not run yet")][:3]
+        return "; ".join(dict.fromkeys(f"{one.part}: {_in_words(one)}" for one in shown))
+
+
+def _in_words(one: Evidence) -> str:
+    beside = (
+        f"{one.published} printed, {one.measured} here" if one.published and one.measured else one.measured or one.says
+    )
+    return f"{beside} ({one.reason})" if one.reason else beside
+
+
+def judged(entry: Entry, evidence: Sequence[Evidence]) -> Judged:
+    """What an entry came to."""
+    if entry.comparable == "no":
+        return Judged(entry, "cannot be compared", tuple(evidence))
+    own = [one for one in evidence if not one.explains]
+    if not own:
+        return Judged(entry, "not bound yet", tuple(evidence))
+    outcome = _outcome(own)
+    wrong = {one.part for one in own if one.held == "contradicted"}
+    shown = {one.part for one in evidence if one.explains and one.held == "holds"}
+    return Judged(entry, outcome, tuple(evidence), explained=bool(wrong) and wrong <= shown)
+
+
+def _outcome(own: Sequence[Evidence]) -> Outcome:
+    by_kind = {kind: [one.held for one in own if one.kind == kind] for kind in ("order", "value")}
+    if "contradicted" in by_kind["order"]:
+        return "contradicts"
+    known = [one for one in own if one.held in ("holds", "contradicted")]
+    if not known:
+        return "undecided" if any(one.held == "undecided" for one in own) else "not run yet"
+    if any(one.held in ("undecided", "not run yet") for one in own):
+        return "undecided"
+    if "contradicted" in by_kind["value"]:
+        return "agrees in order or shape" if by_kind["order"] else "contradicts"
+    return "agrees" if by_kind["value"] else "agrees in order or shape"
+
+
+def of_checks(checks: Sequence[Check], by: str) -> Iterator[Evidence]:
+    for check in checks:
+        held: Held = "holds" if check.holds else "contradicted"
+        shown = _shown(check.published), _shown(check.computed)
+        yield Evidence(check.part, check.kind, held, by, check.says, *shown, "" if check.holds else check.reason)
+        if check.explained and not check.holds:
+            yield Evidence(check.part, check.kind, "holds", by, check.explained, explains=True)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(_shown(part) for part in value)
+    return str(value)
+
+
+def of_claim(finding: claims.Finding, part: str, by: str, *, explains: bool = False) -> Evidence:
+    """What a claim of an experiment file came to, for one part."""
+    seen = [one for group in finding.parts for one in group.seen if one.spread is not None]
+    missing = finding.outcome == "not comparable" or (finding.outcome == "undecided" and not seen)
+    held: Held = "not run yet" if missing else finding.outcome  # type: ignore[assignment]
+    # the statement that decides: where one is contradicted that one, else the first
+    worst = next((one for one in seen if one.outcome == "contradicted"), seen[0] if seen else None)
+    measured = "" if worst is None else _with_interval(worst.spread.mean, worst.interval, exact=worst.spread.exact)  # type: ignore[union-attr]
+    what = "" if worst is None or is_value(finding.claim, part) else f"{worst.statement.words}: "
+    seeds = 0 if worst is None or worst.spread is None else worst.spread.n
+    says = finding.claim.says or finding.words
+    return Evidence(
+        part, "value" if is_value(finding.claim, part) else "order", held, by, says, _asked(finding.claim),
+        f"{what}{measured}" if measured else "", finding.reason, seeds, explains,
+    )  # fmt: skip
+
+
+def is_value(claim: Claim, part: str) -> bool:
+    """Whether a claim is about a number of the thesis and not only about an order or a shape."""
+    return not part.isdecimal() or isinstance(claim.relation, Near | Bounds | Curve | Same)
+
+
+def _asked(claim: Claim) -> str:
+    relation = claim.relation
+    if isinstance(relation, Near):
+        return number(relation.value)
+    if isinstance(relation, Bounds):
+        low, high = relation.interval
+        if math.isinf(low):
+            return f"at most {number(high)}"
+        return f"at least {number(low)}" if math.isinf(high) else f"{number(low)} to {number(high)}"
+    if isinstance(relation, Ratio | Difference):
+        return " to ".join(map(number, relation.within))
+    return ""
+
+
+def _with_interval(mean: float, interval: Any, *, exact: bool = False) -> str:
+    if interval is None or exact or not math.isfinite(interval.high - interval.low):
+        return number(mean)
+    return f"{number(mean)} ± {number((interval.high - interval.low) / 2)}"
+
+
+def of_row(row: published.Row, part: str, by: str, *, ordered: bool) -> Evidence:
+    """What one published value came to."""
+    held: Held = {"agrees": "holds", "disagrees": "contradicted", "not comparable": "undecided"}[row.outcome]  # type: ignore[assignment]
+    if row.measured is None:
+        held = "not run yet"
+    measured = "" if row.measured is None else _with_interval(row.measured, row.interval)
+    kind: Kind = "order" if ordered else "value"
+    return Evidence(
+        part, kind, held, by, f"{row.metric}, {row.place}", number(row.published), measured, row.reason, row.runs
+    )

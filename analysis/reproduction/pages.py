@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page per thesis, and one over all, made from outcomes: Markdown with figures beside it. Nothing on them is typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.reproduction.figures import draw
+from analysis.reproduction.outcomes import Evidence, Judged
+from base.files import replace_bytes
+from base.text import clean
+from schema.catalogue import Catalogue
+
+HEAD = "<!-- SPDX-License-Identifier: Apache-2.0 -->\n<!-- Made by `./warpbed reproduce --pages docs/reproduction`; do not edit. -->\n"
+
+
+def write_pages(
+    folder: Path, theses: Mapping[str, Catalogue], found: Sequence[Judged], experiments: Mapping[str, Any]
+) -> list[Path]:
+    """Write the pages of the theses whose entries were decided; returns the files.
+
+    experiments: file → (experiment, its runs), for the figures
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    by_thesis: dict[str, list[Judged]] = {}
+    for one in found:
+        by_thesis.setdefault(one.entry.id.partition("-")[0], []).append(one)
+    for name, entries in by_thesis.items():
+        figures = draw(folder, entries, experiments)
+        written += figures.values()
+        written.append(_put(folder / f"{name}.md", "".join(_page(theses[name], entries, figures, folder))))
+    if set(by_thesis) == set(theses):
+        written.append(_put(folder / "README.md", "".join(_over_all(theses, by_thesis))))
+    return written
+
+
+def _put(file: Path, text: str) -> Path:
+    replace_bytes(file, text.encode())
+    return file
+
+
+def _page(thesis: Catalogue, entries: Sequence[Judged], figures: Mapping[str, Path], folder: Path) -> Iterator[str]:
+    yield HEAD
+    yield f"# {_text(thesis.thesis)}\n\n"
+    yield (
+        "Entry by entry what the thesis reports and what runs on the Linux stack, or a calculation, came to. "
+        "[How it is decided](../reproduction.md); [all theses](README.md).\n\n"
+    )
+    yield "".join(_counts(entries)) + "\n"
+    yield "| entry | what | outcome | why |\n|---|---|---|---|\n"
+    for one in entries:
+        reason = one.reason if one.outcome != "cannot be compared" or one.entry.comparable != "no" else one.entry.reason
+        yield f"| [{one.entry.id}](#{_anchor(one.entry.id)}) | {_cell(one.entry.title)} | {one.word} | {_cell(_short(reason))} |\n"
+    for one in entries:
+        if one.evidence:
+            yield "".join(_section(one, figures, folder))
+
+
+def _section(one: Judged, figures: Mapping[str, Path], folder: Path) -> Iterator[str]:
+    entry = one.entry
+    place = f"section {_text(entry.where.section)}, page {_text(entry.where.page)}"
+    yield f"\n## {entry.id}\n\n{_text(entry.title)} ({place}): **{one.word}**.\n\n"
+    files = sorted({e.by for e in one.evidence if e.by.endswith(".yml")})
+    if files:
+        yield "".join(f"`./warpbed run {file}` · `./warpbed reproduce {entry.id}`\n" for file in files[:1]) + "\n"
+    if entry.id in figures:
+        yield f"![{_text(entry.title)}]({figures[entry.id].relative_to(folder)})\n\n"
+    yield "| part | the thesis | printed | here | outcome | by |\n|---|---|---|---|---|---|\n"
+    for e in one.evidence:
+        yield "".join(_row(e, entry.says(e.part)))
+    for part in one.open_claims:
+        yield f"| {part} | {_cell(entry.says(part))} | | | not bound yet | |\n"
+    for part, reason in entry.left_out.items():
+        yield f"| {part} | {_cell(entry.says(part))} | | | cannot be compared: {_cell(reason)} | |\n"
+    for text in entry.open:
+        yield "\n".join(["", f"Open in the thesis: {_text(text)}", ""])
+
+
+def _row(e: Evidence, says: str) -> Iterator[str]:
+    word = {"holds": "holds", "contradicted": "does not hold"}.get(e.held, e.held)
+    if e.explains:
+        word = f"explains: {word}" if e.held == "holds" else f"does not explain: {word}"
+    detail = f" ({e.reason})" if e.reason else ""
+    seeds = f"; {e.seeds} runs" if e.seeds > 1 else ""
+    what = e.says if e.says and e.says != says else ""
+    here = " — ".join(part for part in (what if not e.measured or e.by.endswith(".py") else "", e.measured) if part)
+    yield f"| {e.part} | {_cell(says)} | {_cell(e.published)} | {_cell(here)}{seeds} | {word}{_cell(detail)} | {_cell(_by(e.by))} |\n"
+
+
+def _by(name: str) -> str:
+    return f"[{name.rpartition('/')[2]}](../../{name})"
+
+
+def _counts(entries: Sequence[Judged]) -> Iterator[str]:
+    comparable = [one for one in entries if one.entry.comparable != "no"]
+    words = [one.word for one in comparable]
+    yield f"Of {len(entries)} entries {len(comparable)} can be compared: "
+    yield ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words))) + ".\n"
+
+
+def _over_all(theses: Mapping[str, Catalogue], by_thesis: Mapping[str, Sequence[Judged]]) -> Iterator[str]:
+    yield HEAD
+    yield "# The theses, reproduced\n\nWhat became of each thesis' tables, figures and claims; [how it is decided](../reproduction.md).\n\n"
+    every = [one.word for found in by_thesis.values() for one in found if one.entry.comparable != "no"]
+    words = list(dict.fromkeys(sorted(every)))
+    yield f"| thesis | can be compared | {' | '.join(words)} |\n|---|---|{'---|' * len(words)}\n"
+    for name, found in by_thesis.items():
+        mine = [one.word for one in found if one.entry.comparable != "no"]
+        yield f"| [{name}]({name}.md) | {len(mine)} | {' | '.join(str(mine.count(word)) for word in words)} |\n"
+    yield f"| all | {len(every)} | {' | '.join(str(every.count(word)) for word in words)} |\n"
+    against = [one for found in by_thesis.values() for one in found if one.outcome == "contradicts"]
+    if against:
+        yield "\n## What contradicts\n\n| entry | what | shown by | why |\n|---|---|---|---|\n"
+        for one in against:
+            shown = (
+                "; ".join(dict.fromkeys(e.says for e in one.evidence if e.explains and e.held == "holds"))
+                or "unexplained"
+            )
+            link = f"[{one.entry.id}]({one.entry.id.partition('-')[0]}.md#{_anchor(one.entry.id)})"
+            yield f"| {link} | {_cell(one.entry.title)} | {_cell(shown)} | {_cell(_short(one.reason))} |\n"
+
+
+def _anchor(name: str) -> str:
+    """As the sites that render Markdown name a heading."""
+    return "".join(c for c in name.lower() if c.isalnum() or c in "-_")
+
+
+def _short(text: str, most: int = 300) -> str:
+    return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + " …"
+
+
+def _text(text: str) -> str:
+    return clean(text).replace("<", "&lt;")
+
+
+def _cell(text: str) -> str:
+    return _text(text).replace("|", "\\|").replace("\n", " ")

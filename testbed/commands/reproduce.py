@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed reproduce`: run what the theses' entries still need, decide them, and make their pages."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.reproduction.outcomes import Judged
+from analysis.reproduction.pages import write_pages
+from base import quantities
+from base.errors import UsageError
+from testbed.commands import run as run_command
+from testbed.commands.arguments import results
+from testbed.commands.output import add_format, render, spoken_aside
+from testbed.reproduction.bindings import Bindings, Bound, chosen, read
+from testbed.reproduction.costs import duration
+from testbed.reproduction.deciding import Decider, counts
+
+HELP = "run what a thesis' results still need, decide them, and print what agrees and what contradicts"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "what", nargs="*", metavar="THESIS|ENTRY", help="e.g. ho2008, ho2008-fig5.3 or fig5.3 (default: all)"
+    )
+    command.add_argument(
+        "--list", action="store_true", help="what decides each entry and what is missing; runs nothing"
+    )
+    command.add_argument("--no-run", action="store_true", help="decide from the runs that are there")
+    command.add_argument("--jobs", type=int, default=0, metavar="N", help="runs in parallel (default: one per CPU)")
+    command.add_argument(
+        "--within", default="", metavar="TIME", help="begin only experiments that end within it, e.g. 2h"
+    )
+    command.add_argument(
+        "--pages", type=Path, metavar="DIR", help="write the page of each thesis and the one over all here"
+    )
+    add_format(command)
+    results(command)
+
+
+def main(options: argparse.Namespace) -> int:
+    """1 where an entry contradicts its thesis and no run shows why, or a run failed."""
+    if options.jobs < 0:
+        raise UsageError("--jobs takes numbers from 1 on (0: one per CPU)")
+    limit_s = quantities.delay_ns(options.within) / 1e9 if _is_time(options.within) else None
+    bindings = read()
+    entries = chosen(bindings, options.what)
+    decider = Decider(bindings, options.results.resolve())
+    bounds = _cheapest_first(
+        [bound for bound in bindings.experiments if any(entry.id in bound.entries for entry in entries)], decider
+    )
+    jobs = options.jobs or len(os.sched_getaffinity(0))
+    failed: list[str] = []
+    with spoken_aside(options.format):
+        if not options.list and not options.no_run:
+            failed = _run(bounds, decider, options, jobs, limit_s)
+    found = [decider.decide(entry) for entry in entries]
+    _print(found, bindings, bounds, decider, options, jobs)
+    if options.pages:
+        with spoken_aside(options.format):
+            for file in write_pages(options.pages, bindings.theses, found, _figures_of(bounds, decider)):
+                print(file)
+    for name in failed:
+        print(f"{name}: runs failed; its results folder says why", file=sys.stderr)
+    if options.list:
+        return 0
+    return 1 if failed or any(one.failed for one in found) else 0
+
+
+def _is_time(text: str) -> bool:
+    if not text:
+        return False
+    try:
+        return quantities.delay_ns(text) > 0
+    except ValueError as error:
+        raise UsageError(f"--within {text}: {error}") from error
+
+
+def _cheapest_first(bounds: Sequence[Bound], decider: Decider) -> list[Bound]:
+    """So that a run that is stopped has decided as many entries as it can."""
+    return sorted(bounds, key=lambda bound: (decider.cost([bound]).cpu_s, bound.file))
+
+
+def _run(
+    bounds: Sequence[Bound], decider: Decider, options: argparse.Namespace, jobs: int, limit_s: float | None
+) -> list[str]:
+    """Run what is missing, experiment by experiment; returns those with failed runs."""
+    print(f"missing: {decider.cost(bounds).words(jobs)}")
+    print("stop it at any time: the same command goes on where it stopped")
+    begun, failed = time.monotonic(), []
+    for bound in bounds:
+        cost = decider.cost([bound])
+        if not cost.runs:
+            continue
+        left = None if limit_s is None else limit_s - (time.monotonic() - begun)
+        if left is not None and cost.cpu_s / jobs > left:
+            print(
+                f"{bound.file}: left out, about {duration(cost.cpu_s / jobs)} where {duration(max(0.0, left))} are left"
+            )
+            continue
+        print(f"{bound.file}: {cost.words(jobs)}", flush=True)
+        asked = argparse.Namespace(
+            experiment=bound.path,
+            host=None,
+            jobs=options.jobs,
+            only="",
+            seed=0,
+            results=options.results,
+            format="table",
+        )
+        run_command.main(asked)
+        decider.forget(bound)
+        if decider.standing(bound).failed:
+            failed.append(bound.file)
+    return failed
+
+
+def _print(
+    found: Sequence[Judged],
+    bindings: Bindings,
+    bounds: Sequence[Bound],
+    decider: Decider,
+    options: argparse.Namespace,
+    jobs: int,
+) -> None:
+    if options.format == "json":
+        print(json.dumps([_data(one, bindings) for one in found], indent=1, ensure_ascii=False))
+        return
+    print(render([_row(one, bindings, brief=options.list) for one in found], options.format), end="")
+    if options.format == "csv":
+        return
+    comparable = [one for one in found if one.entry.comparable != "no"]
+    print(
+        f"{len(comparable)} entries that can be compared: "
+        + ", ".join(f"{n} {word}" for word, n in counts(comparable).items())
+    )
+    print(f"missing: {decider.cost(bounds).words(jobs)}")
+
+
+def _row(one: Judged, bindings: Bindings, *, brief: bool) -> dict[str, Any]:
+    row = {"entry": one.entry.id, "title": one.entry.title, "comparable": one.entry.comparable, "outcome": one.word}
+    return {**row, "decided by": bindings.how(one.entry.id)} if brief else {**row, "reason": one.reason}
+
+
+def _data(one: Judged, bindings: Bindings) -> dict[str, Any]:
+    return {
+        "entry": one.entry.id, "title": one.entry.title, "where": one.entry.where.model_dump(), "comparable": one.entry.comparable,
+        "outcome": one.outcome, "explained": one.explained, "reason": one.reason, "open": list(one.open_claims),
+        "decided_by": bindings.how(one.entry.id),
+        "evidence": [
+            {"part": e.part, "kind": e.kind, "outcome": e.held, "by": e.by, "says": e.says, "published": e.published,
+             "measured": e.measured, "seeds": e.seeds, "explains": e.explains, "reason": e.reason}
+            for e in one.evidence
+        ],
+    }  # fmt: skip
+
+
+def _figures_of(bounds: Sequence[Bound], decider: Decider) -> dict[str, Any]:
+    """The runs of each experiment and its file, for the pages' figures."""
+    return {
+        bound.file: (bound.experiment, decider.standing(bound).runs) for bound in bounds if decider.standing(bound).done
+    }

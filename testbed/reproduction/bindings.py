@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which experiments and models decide which entries of the catalogues; everything that is wrong about it is found before anything runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.models import REGISTRY
+from analysis.reproduction.measured import MEASURED
+from base.errors import Problem, SpecError, UsageError
+from base.nearest import nearest
+from base.paths import ROOT
+from schema.catalogue import Catalogue, Entry, catalogues
+from schema.claims import Claim
+from schema.load import Document, load
+from schema.model import Experiment
+from schema.published import Published
+from testbed.reproduction.printed import strange
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An experiment file that decides or explains entries. decides, explains: entry → parts."""
+
+    path: Path
+    experiment: Experiment
+    document: Document
+    decides: Mapping[str, tuple[str, ...]]
+    explains: Mapping[str, tuple[str, ...]]
+
+    @property
+    def file(self) -> str:
+        return str(self.path.relative_to(ROOT)) if self.path.is_relative_to(ROOT) else str(self.path)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.decides, *self.explains)))
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """All theses, and of each entry the experiments that speak of it."""
+
+    theses: Mapping[str, Catalogue]
+    experiments: tuple[Bound, ...]
+
+    @functools.cached_property
+    def entries(self) -> dict[str, Entry]:
+        return {entry.id: entry for thesis in self.theses.values() for entry in thesis.entries}
+
+    def of(self, entry: str) -> list[Bound]:
+        return [bound for bound in self.experiments if entry in bound.entries]
+
+    def how(self, entry: str) -> str:
+        """What decides an entry, in a few words."""
+        found = [Path(bound.file).name for bound in self.of(entry)]
+        found += ["a calculation"] if entry in REGISTRY else []
+        if found:
+            return ", ".join(found)
+        return "" if self.entries[entry].comparable == "no" else "not bound yet"
+
+
+def read(root: Path = ROOT) -> Bindings:
+    """All catalogues and what is bound to them.
+
+    Raises SpecError where a file names an entry or part that is not there.
+    """
+    theses = catalogues(root)
+    entries = {entry.id: entry for thesis in theses.values() for entry in thesis.entries}
+    bounds: list[Bound] = []
+    problems: list[Problem] = []
+    for name in theses:
+        for path in sorted((root / "experiments" / name).glob("*.yml")):
+            experiment, document = load(path)
+            decides, explains = (_named(experiment, which) for which in ("decides", "explains"))
+            problems += _problems(experiment, document, entries)
+            measured = {entry: parts for entry, (by, parts, _) in MEASURED.items() if by == experiment.name}
+            for entry, parts in measured.items():
+                decides[entry] = tuple(dict.fromkeys((*decides.get(entry, ()), *parts)))
+            if decides or explains:
+                bounds.append(Bound(path, experiment, document, decides, explains))
+    if problems:
+        raise SpecError(problems)
+    return Bindings(theses, tuple(bounds))
+
+
+def _named(experiment: Experiment, which: str) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for one in (*experiment.claims, *experiment.published):
+        for name in getattr(one, which, ()):
+            entry, _, part = name.partition("/")
+            found.setdefault(entry, []).append(part)
+    return {entry: tuple(dict.fromkeys(parts)) for entry, parts in found.items()}
+
+
+def _problems(experiment: Experiment, document: Document, entries: Mapping[str, Entry]) -> Iterator[Problem]:
+    for section in ("claims", "published"):
+        for i, one in enumerate(getattr(experiment, section)):
+            for which in ("decides", "explains"):
+                for name in getattr(one, which, ()):
+                    place = document.line((section, i, which))
+                    for wrong in _wrong(name, one, entries):
+                        yield Problem(document.file, place, f"{section}.{i}.{which}", wrong)
+
+
+def _wrong(name: str, one: Claim | Published, entries: Mapping[str, Entry]) -> Iterator[str]:
+    entry, _, part = name.partition("/")
+    if entry not in entries:
+        yield f"no catalogue has an entry {entry!r}; {nearest(entry, entries)}"
+    elif part not in (known := entries[entry].parts()):
+        yield f"{entry} has no part {part!r}; {nearest(part, known) if known else 'it has none'}"
+    else:
+        yield from strange(one, entries[entry])
+
+
+def chosen(bindings: Bindings, words: Sequence[str]) -> list[Entry]:
+    """The entries that the words name: a thesis, an entry, or an entry without its thesis where that says which; all without words.
+
+    Raises UsageError for a word that names nothing.
+    """
+    if not words:
+        return list(bindings.entries.values())
+    found: dict[str, Entry] = {}
+    for word in words:
+        named = [entry for entry in bindings.entries.values() if word in (entry.id, entry.id.partition("-")[0])]
+        named = named or [entry for entry in bindings.entries.values() if entry.id.partition("-")[2] == word]
+        if not named:
+            known = [*bindings.theses, *bindings.entries]
+            raise UsageError(f"{word}: no thesis or entry of that name; {nearest(word, known)}; --list shows all")
+        if len({entry.id.partition("-")[0] for entry in named}) > 1:
+            raise UsageError(f"{word}: {', '.join(entry.id for entry in named)}; write which")
+        found |= {entry.id: entry for entry in named}
+    return list(found.values())

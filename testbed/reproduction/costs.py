@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long and how much disk the runs that are missing take: their virtual seconds times the bottleneck's rate, at a measured speed.
+
+The speed is that of the runs which are there already; where there are none, the one below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from analysis.results import Run
+from plan.model import Plan
+
+GBIT_PER_S = 0.55
+"""Virtual Gbit a second of one CPU: quickstart's runs at 50 Mbit/s with captures, on a machine that was busy otherwise."""
+START_S = 4.0
+"""Of a run's guest until its clock runs, and of collecting."""
+BYTES_PER_GBIT = {"captures": 55e6, "records": 12e6, "samples": 0.5e6}
+"""What stays, by what a run keeps: captures at both ends, a row per ACK, or samples only (docs/records.md)."""
+EXAMPLES = 20
+"""Runs from which the speed is taken."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """runs, virtual seconds, Gbit, wall seconds of one CPU, bytes that stay; most_bytes: of one run while it runs."""
+
+    runs: int = 0
+    virtual_s: float = 0.0
+    gbit: float = 0.0
+    cpu_s: float = 0.0
+    disk_bytes: float = 0.0
+    most_bytes: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.runs + other.runs, self.virtual_s + other.virtual_s, self.gbit + other.gbit, self.cpu_s + other.cpu_s,
+            self.disk_bytes + other.disk_bytes, max(self.most_bytes, other.most_bytes),
+        )  # fmt: skip
+
+    def words(self, jobs: int) -> str:
+        """For people, before anything starts."""
+        if not self.runs:
+            return "no run is missing"
+        wall = duration(self.cpu_s / max(1, jobs))
+        return (
+            f"{self.runs} runs, {self.virtual_s:.0f} s of virtual time, {self.gbit:.0f} Gbit: about {wall} with {jobs} at a time, "
+            f"{size(self.disk_bytes)} of disk that stays, up to {size(self.most_bytes * max(1, jobs))} more while they run"
+        )
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def size(amount: float) -> str:
+    return f"{amount / 1e6:.0f} MB" if amount < 1e9 else f"{amount / 1e9:.1f} GB"
+
+
+def rate_bps(plan: Plan) -> float:
+    """Of the bottleneck; where the topology names none, of the first flow's slowest link."""
+    rates = [
+        rate
+        for link in plan.network.links
+        for direction in (link.forward, link.backward)
+        if (rate := direction.rate_bps) is not None
+    ]
+    bottleneck = plan.network.bottleneck
+    if bottleneck is not None:
+        for link in plan.network.links:
+            if {link.a, link.b} == {bottleneck.node, bottleneck.peer} and link.forward.rate_bps is not None:
+                return float(link.forward.rate_bps)
+    return float(min(rates, default=1_000_000))
+
+
+def of_plans(plans: Iterable[Plan], keep: str | None, speed: float = GBIT_PER_S) -> Cost:
+    """keep: captures.keep of the experiment."""
+    total = Cost()
+    for plan in plans:
+        gbit = plan.duration_s * rate_bps(plan) / 1e9
+        rows = BYTES_PER_GBIT["records" if plan.captures or plan.tcp_probe else "samples"] * gbit
+        captured = BYTES_PER_GBIT["captures"] * gbit if plan.captures else 0.0
+        stays = captured if keep in (None, "always") else 0.0
+        total += Cost(1, plan.duration_s, gbit, START_S + gbit / speed, rows + stays, rows + captured)
+    return total
+
+
+def speed(runs: Sequence[tuple[Run, Plan]]) -> float:
+    """Virtual Gbit a wall second of the runs that are there."""
+    gbit = wall = 0.0
+    for run, plan in list(runs)[-EXAMPLES:]:
+        wall_s = run.timing.get("wall_s")
+        if isinstance(wall_s, int | float) and wall_s > 2 * START_S:
+            gbit, wall = gbit + plan.duration_s * rate_bps(plan) / 1e9, wall + wall_s - START_S
+    return gbit / wall if wall > 60 else GBIT_PER_S

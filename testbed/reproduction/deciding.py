@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the entries came to, from the runs that are there and from calculations. Starts nothing."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis import claims, published
+from analysis.models import REGISTRY
+from analysis.reproduction.measured import MEASURED
+from analysis.reproduction.outcomes import Evidence, Judged, judged, of_checks, of_claim, of_row
+from analysis.results import Run, load_experiment
+from plan.model import Plan
+from schema.catalogue import Entry
+from testbed.commands.prepared import answered_ids
+from testbed.experiments import Prepared, prepare
+from testbed.identity import newest_of
+from testbed.reproduction.bindings import Bindings, Bound
+from testbed.reproduction.costs import GBIT_PER_S, Cost, of_plans, speed
+from testbed.results import Results
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An experiment as its file is now. runs: those that answer it, one that is not there as missing"""
+
+    bound: Bound
+    prepared: Prepared
+    runs: tuple[Run, ...]
+    missing: tuple[Plan, ...]
+    done: tuple[tuple[Run, Plan], ...]
+
+    @property
+    def failed(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs if run.status == "failed")
+
+
+class Decider:
+    """Reads each experiment's file and runs once."""
+
+    def __init__(self, bindings: Bindings, results: Path) -> None:
+        self._bindings, self._results = bindings, results
+        self._standings: dict[Path, Standing] = {}
+
+    def forget(self, bound: Bound) -> None:
+        """It has new runs."""
+        self._standings.pop(bound.path, None)
+
+    def standing(self, bound: Bound) -> Standing:
+        if bound.path not in self._standings:
+            self._standings[bound.path] = self._read(bound)
+        return self._standings[bound.path]
+
+    def _read(self, bound: Bound) -> Standing:
+        prepared = prepare(bound.path)
+        results = Results(self._results, prepared.experiment.name)
+        kind = prepared.experiment.host
+        runs = load_experiment(results.folder, answered_ids(prepared, kind, results)) if results.folder.is_dir() else ()
+        missing, done = [], []
+        for run, plan in zip(prepared.runs, prepared.plans, strict=True):
+            answer = newest_of(run, kind, runs)
+            if answer is not None and answer.complete:
+                done.append((answer, plan))
+            else:
+                missing.append(plan)
+        return Standing(bound, prepared, tuple(runs), tuple(missing), tuple(done))
+
+    def cost(self, bounds: Sequence[Bound]) -> Cost:
+        """Of what is missing."""
+        done = [pair for bound in bounds for pair in self.standing(bound).done]
+        measured = speed(done) if done else GBIT_PER_S
+        total = Cost()
+        for bound in bounds:
+            standing = self.standing(bound)
+            total += of_plans(standing.missing, standing.prepared.experiment.captures.keep, measured)
+        return total
+
+    @functools.cached_property
+    def _calculated(self) -> dict[str, tuple[Evidence, ...]]:
+        return {}
+
+    def decide(self, entry: Entry) -> Judged:
+        return judged(entry, list(self._evidence(entry)))
+
+    def _evidence(self, entry: Entry) -> Iterator[Evidence]:
+        if entry.id in REGISTRY:
+            if entry.id not in self._calculated:
+                function = REGISTRY[entry.id]
+                self._calculated[entry.id] = tuple(
+                    of_checks(list(function(entry)), function.__module__.replace(".", "/") + ".py")
+                )
+            yield from self._calculated[entry.id]
+        for bound in self._bindings.of(entry.id):
+            yield from self._of_experiment(entry, bound)
+
+    def _of_experiment(self, entry: Entry, bound: Bound) -> Iterator[Evidence]:
+        standing = self.standing(bound)
+        for claim in bound.experiment.claims:
+            mine = [(name, which) for which in ("decides", "explains") for name in getattr(claim, which)]
+            parts = [
+                (name.partition("/")[2], which == "explains") for name, which in mine if name.startswith(f"{entry.id}/")
+            ]
+            if parts:
+                found = claims.check(claim, standing.runs, self._elsewhere)
+                for part, explains in parts:
+                    yield of_claim(found, part, bound.file, explains=explains)
+        for table in bound.experiment.published:
+            parts = [(name.partition("/")[2], False) for name in table.decides if name.startswith(f"{entry.id}/")]
+            for part, _ in parts:
+                for row in published.compare([table], standing.runs):
+                    yield of_row(row, part, bound.file, ordered=table.tolerance is None)
+        yield from self._beside_model(entry, standing)
+
+    def _beside_model(self, entry: Entry, standing: Standing) -> Iterator[Evidence]:
+        name, parts, function = MEASURED.get(entry.id, ("", (), None))
+        if function is None or name != standing.prepared.experiment.name:
+            return
+        found = list(of_checks(list(function(entry, standing.runs)), standing.bound.file)) if standing.done else []
+        yield from found
+        if not found or standing.missing:
+            yield from (Evidence(part, "order", "not run yet", standing.bound.file) for part in parts)
+
+    def _elsewhere(self, name: str) -> Sequence[Run]:
+        return load_experiment(self._results / name)
+
+
+def counts(found: Sequence[Judged]) -> Mapping[str, int]:
+    """How many entries came to what, in the words of `Judged.word`."""
+    words = [one.word for one in found]
+    return {word: words.count(word) for word in dict.fromkeys(sorted(words))}

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The theses' catalogues, what is bound to them, what it comes to, and the pages."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.models import REGISTRY, afifi2014, ho2008, tokuda2003
+from analysis.reproduction.outcomes import Evidence, judged, of_checks
+from analysis.reproduction.pages import write_pages
+from base.errors import SpecError, UsageError
+from schema.catalogue import Catalogue, Entry, catalogues, load
+from schema.claims import Claim
+from testbed import cli
+from testbed.commands import reproduce
+from testbed.reproduction.bindings import Bindings, chosen, read
+from testbed.reproduction.costs import Cost
+from testbed.reproduction.printed import strange
+from tests import lab
+
+
+@pytest.fixture(scope="module")
+def bindings() -> Bindings:
+    return read()
+
+
+@pytest.fixture
+def read_once(bindings: Bindings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce, "read", lambda: bindings)
+
+
+def entry(**changes: Any) -> Entry:
+    data: dict[str, Any] = {
+        "id": "ho2008-fig9.9", "title": "A figure", "where": {"section": "9", "page": "9"}, "kind": "figure", "comparable": "yes",
+        "published": {"numbers": {"queue": 5}, "claims": ["A is above B", "between 3 and 12 packets, a ninth (1/9), 1.79 times"]},
+        "cost": {"virtual_s": 0, "mbit_s": 0, "runs": 0, "gbit": 0},
+    }  # fmt: skip
+    return Entry.model_validate({**data, **changes})
+
+
+def test_the_catalogues_hold_all_entries_of_five_theses(bindings: Bindings) -> None:
+    counts = {name: len(thesis.entries) for name, thesis in bindings.theses.items()}
+    assert counts == {"afifi2014": 54, "ho2008": 75, "kato2012": 36, "tokuda2003": 26, "yu2009": 74}
+    kinds = [one.comparable for one in bindings.entries.values()]
+    assert {kind: kinds.count(kind) for kind in ("yes", "partly", "no")} == {"yes": 74, "partly": 140, "no": 51}
+
+
+def test_every_number_under_a_thesis_name_is_one_that_it_prints(bindings: Bindings) -> None:
+    """`read` refuses any other; each claim and table that is bound has been looked at."""
+    looked = 0
+    for bound in bindings.experiments:
+        for one in (*bound.experiment.claims, *bound.experiment.published):
+            for name in one.decides:
+                looked += 1
+                assert list(strange(one, bindings.entries[name.partition("/")[0]])) == [], (bound.file, name)
+    assert looked > 50
+
+
+@pytest.mark.parametrize(
+    ("relation", "right"),
+    [
+        ({"near": {"value": 5, "tolerance": "10%"}}, True),
+        ({"near": {"value": 0.05, "tolerance": "10%"}}, True),  # percent
+        ({"near": {"value": 6, "tolerance": "10%"}}, False),
+        ({"bounds": {"min": 3, "max": 12}}, True),
+        ({"bounds": {"min": 3, "max": 13}}, False),
+        ({"bounds": {"max": 0.1111}}, True),
+        ({"ratio": {"first": {"cca": "a"}, "second": {"cca": "b"}, "within": [1.6, 2.0]}}, True),
+        ({"ratio": {"first": {"cca": "a"}, "second": {"cca": "b"}, "within": [6.0, 6.5]}}, False),
+        ({"greater": {"first": {"cca": "a"}, "second": {"cca": "b"}, "by": "7%"}}, False),
+    ],
+)
+def test_a_number_that_the_thesis_does_not_print_is_refused(relation: dict[str, Any], *, right: bool) -> None:
+    claim = Claim.model_validate({"source": "x", "metric": "queue_mean_packets", **relation})
+    assert (list(strange(claim, entry())) == []) is right
+
+
+CATALOGUE = """\
+# SPDX-License-Identifier: Apache-2.0
+catalogue: t2000
+thesis: A thesis
+entries:
+  - id: t2000-fig1
+    title: A figure
+    where: {section: '1', page: '1'}
+    kind: figure
+    comparable: 'yes'
+    published: {numbers: {queue: 5}, claims: [A is above B]}
+    cost: {virtual_s: 1, mbit_s: 1, runs: 1, gbit: 0.001}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("comparable: 'yes'", "comparable: perhaps", "catalogue.yaml:9: entries.0.comparable: 'perhaps'"),
+        ("kind: figure", "kin: figure", "there is no key 'kin' here; did you mean kind?"),
+        ("t2000-fig1", "x-fig1", "begins with t2000-"),
+        ("    cost:", "    left_out: {quueue: lost}\n    cost:", "left_out names 'quueue'; did you mean queue?"),
+        ("entries:\n", "entries: []\nmore:\n", "there is no key 'more' here"),
+    ],
+)
+def test_a_bad_catalogue_is_refused_with_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:
+    file = tmp_path / "catalogue.yaml"
+    file.write_text(CATALOGUE.replace(old, new))
+    with pytest.raises(SpecError) as caught:
+        load(file)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("decides", "words"),
+    [
+        ("t2000-fig2/1", "no catalogue has an entry 't2000-fig2'; did you mean t2000-fig1?"),
+        ("t2000-fig1/2", "t2000-fig1 has no part '2'"),
+        ("t2000-fig1/queue", "7 is not printed in t2000-fig1"),
+    ],
+)
+def test_a_claim_that_names_what_is_not_there_is_refused(tmp_path: Path, decides: str, words: str) -> None:
+    folder = tmp_path / "experiments" / "t2000"
+    folder.mkdir(parents=True)
+    (folder / "catalogue.yaml").write_text(CATALOGUE)
+    claim = f"claims:\n  - {{source: x, metric: goodput_mbps, near: {{value: 7, tolerance: 5%}}, decides: [{decides}]}}\n"
+    (folder / "a.yml").write_text(lab.SMALL + claim)
+    with pytest.raises(SpecError) as caught:
+        read(tmp_path)
+    assert words in str(caught.value)
+
+
+def seen(*held: tuple[str, str], explains: bool = False) -> Iterator[Evidence]:
+    for kind, outcome in held:
+        yield Evidence("1", kind, outcome, "a.yml", explains=explains)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("held", "outcome"),
+    [
+        ([("value", "holds"), ("order", "holds")], "agrees"),
+        ([("order", "holds")], "agrees in order or shape"),
+        ([("order", "holds"), ("value", "contradicted")], "agrees in order or shape"),
+        ([("value", "contradicted")], "contradicts"),
+        ([("value", "holds"), ("order", "contradicted")], "contradicts"),
+        ([("order", "holds"), ("order", "undecided")], "undecided"),
+        ([("order", "holds"), ("order", "not run yet")], "undecided"),
+        ([("order", "not run yet")], "not run yet"),
+        ([("order", "contradicted"), ("order", "not run yet")], "contradicts"),
+        ([], "not bound yet"),
+    ],
+)
+def test_an_outcome_follows_from_what_its_parts_came_to(held: list[tuple[str, str]], outcome: str) -> None:
+    assert judged(entry(), list(seen(*held))).outcome == outcome
+
+
+def test_a_contradiction_counts_until_a_run_shows_why() -> None:
+    wrong = list(seen(("order", "contradicted")))
+    assert judged(entry(), wrong).failed
+    assert judged(entry(), [*wrong, *seen(("order", "contradicted"), explains=True)]).failed
+    assert not judged(entry(), [*wrong, *seen(("order", "holds"), explains=True)]).failed
+    elsewhere = [dataclasses.replace(one, part="2") for one in seen(("order", "holds"), explains=True)]
+    assert judged(entry(), [*wrong, *elsewhere]).failed
+
+
+def test_claims_that_nothing_decides_are_listed() -> None:
+    found = judged(entry(), list(seen(("order", "holds"))))
+    assert found.open_claims == ("2",)
+    assert judged(entry(left_out={"2": "the setting is lost"}), list(seen(("order", "holds")))).open_claims == ()
+
+
+# --- models: numbers of the catalogue's `derived`, which another program computed
+
+
+@functools.cache
+def _entries() -> dict[str, Entry]:
+    return {one.id: one for thesis in catalogues().values() for one in thesis.entries}
+
+
+def derived(name: str) -> Any:
+    return _entries()[name].derived
+
+
+def test_tokuda_s_analysis_gives_the_derived_throughputs() -> None:
+    for letter, access in zip("abc", tokuda2003.ACCESS_MBPS, strict=True):
+        data = derived(f"tokuda2003-fig6{letter}")
+        table = data[next(key for key in data if key.startswith("model of s4.2"))]
+        for key, buffer in (("buffer = BDP of the link", None), ("buffer = 4167 packets", 4167.0)):
+            for row, (delay_ms, reno, fast) in zip(table[key], tokuda2003.figure_6(access, buffer=buffer), strict=True):
+                assert row[0] == delay_ms
+                assert reno == pytest.approx(row[1], rel=0.01)
+                assert fast == pytest.approx(row[2], rel=0.01)
+
+
+def test_ho_s_rounds_give_the_derived_decreases_and_bounds() -> None:
+    wanted = derived("ho2008-s4.3-example")["by eqs 4.4, 4.6, 4.7"]
+    assert ho2008.decreases(ho2008.MU_D, 8) == list(zip(wanted["t"], wanted["W"], strict=True))
+    assert ho2008.decreases_by_rounds(ho2008.MU_D, 8) == list(zip(wanted["t"], wanted["W"], strict=True))
+    bounds = derived("ho2008-eq4.11")["t1 = 20"]
+    assert ho2008.bounds([(20, 382)]) == [(20, bounds["lower_packets"], bounds["upper_packets"])]
+    times = derived("ho2008-fig4.4")["model, first t_j with W >= mu d"]
+    for kbit, baserrts in zip(times["bdp_kbit"], times["baserrts"], strict=True):
+        mu_d = kbit * 1000 / 8000
+        assert next(t for t, W in ho2008.decreases(mu_d, 60) if mu_d <= W) == baserrts
+
+
+def test_ftat_s_theorem_gives_the_derived_examples() -> None:
+    rows = next(part for part in derived("afifi2014-eq6.1") if "rows" in part)["rows"]
+    for B, rtt_s, p, T in rows:
+        assert afifi2014.throughput(B, p, rtt_s) == pytest.approx(T, abs=0.06)
+
+
+def test_medley_s_cycle_is_the_table_s() -> None:
+    assert ho2008.cycle(6) == [0, -1, -2, 0, 4, 10, 18]  # W + a^2 - 3a with a = 6
+
+
+def test_every_calculation_names_parts_that_its_entry_has(bindings: Bindings) -> None:
+    for name, function in REGISTRY.items():
+        one = bindings.entries[name]
+        for check in function(one):
+            assert check.part in one.parts(), (name, check.part)
+            assert check.says
+
+
+def test_calculations_contradict_only_what_the_thesis_says_against_itself(bindings: Bindings) -> None:
+    wrong = {
+        name: [check.explained for check in function(bindings.entries[name]) if not check.holds] for name, function in REGISTRY.items()
+    }
+    assert {name for name, found in wrong.items() if found} == {"ho2008-s4.3-example", "tokuda2003-fig6-order", "afifi2014-claim6.2"}
+    assert all(itertools.chain.from_iterable(wrong.values()))
+
+
+def test_a_model_that_computes_something_else_is_noticed(bindings: Bindings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ho2008.medley, "increment", lambda *_, **__: 1.0)
+    checks = list(REGISTRY["ho2008-tab4.1"](bindings.entries["ho2008-tab4.1"]))
+    found = judged(bindings.entries["ho2008-tab4.1"], list(of_checks(checks, "analysis/models/ho2008.py")))
+    assert found.outcome == "contradicts"
+    assert found.failed
+
+
+# --- the command and its pages
+
+
+def test_words_choose_theses_and_entries(bindings: Bindings) -> None:
+    assert len(chosen(bindings, ["tokuda2003"])) == 26
+    assert [one.id for one in chosen(bindings, ["ho2008-fig5.3", "tab5.3"])] == ["ho2008-fig5.3", "ho2008-tab5.3"]
+    with pytest.raises(UsageError, match="ho2008-fig4.2, kato2012-fig4.2, yu2009-fig4.2; write which"):
+        chosen(bindings, ["fig4.2"])
+    with pytest.raises(UsageError, match="did you mean ho2008"):
+        chosen(bindings, ["ho208"])
+
+
+@pytest.mark.usefixtures("read_once")
+def test_the_list_runs_nothing_and_a_bad_word_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["reproduce", "ho2008-tab4.1", "--list", "--results", str(tmp_path)]) == 0
+    assert "agrees" in capsys.readouterr().out
+    assert cli.main(["reproduce", "nothing", "--list", "--results", str(tmp_path)]) == 2
+    assert cli.main(["reproduce", "ho2008-tab4.1", "--within", "soon", "--results", str(tmp_path)]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("read_once")
+def test_an_unexplained_contradiction_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["reproduce", "ho2008-tab4.1", "--results", str(tmp_path), "--format", "json"]
+    assert cli.main(command) == 0
+    monkeypatch.setattr(ho2008.medley, "increment", lambda *_, **__: 1.0)
+    assert cli.main(command) == 1
+
+
+def test_cost_is_told_for_what_is_missing_only() -> None:
+    assert Cost().words(2) == "no run is missing"
+    both = Cost(1, 10, 1, 100, 5e6, 2e6) + Cost(2, 10, 1, 100, 5e6, 3e6)
+    assert both.words(2) == (
+        "3 runs, 20 s of virtual time, 2 Gbit: about 2 min with 2 at a time, 10 MB of disk that stays, up to 6 MB more while they run"
+    )
+
+
+def test_pages_show_entries_parts_and_what_is_open(tmp_path: Path) -> None:
+    one = entry(open=["The image is lost."])
+    found = judged(one, [Evidence("queue", "value", "contradicted", "experiments/ho2008/a.yml", "says", "5", "7 ± 1", "far", 5)])
+    thesis = Catalogue(catalogue="ho2008", thesis="A | thesis", entries=[one])
+    files = write_pages(tmp_path, {"ho2008": thesis}, [found], {})
+    assert [file.name for file in files] == ["ho2008.md", "README.md"]
+    page = (tmp_path / "ho2008.md").read_text()
+    assert "| queue | queue | 5 | 7 ± 1; 5 runs | does not hold (far) | [a.yml](../../experiments/ho2008/a.yml) |" in page
+    assert "| 1 | A is above B | | | not bound yet | |" in page
+    assert "Open in the thesis: The image is lost." in page
+    assert "unexplained" in (tmp_path / "README.md").read_text()
+    before = page
+    write_pages(tmp_path, {"ho2008": thesis}, [found], {})
+    assert (tmp_path / "ho2008.md").read_text() == before
