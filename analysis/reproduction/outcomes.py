@@ -21,7 +21,7 @@ from analysis import claims, published
 from analysis.models.checks import Check, Kind
 from analysis.table import number
 from schema.catalogue import Entry
-from schema.claims import Bounds, Claim, Curve, Difference, Near, Ratio, Same
+from schema.claims import Bounds, Claim, Crossing, Curve, Difference, Greater, Near, Order, Ratio, Same, Trend
 
 Outcome = Literal[
     "agrees",
@@ -166,14 +166,27 @@ def of_claim(finding: claims.Finding, part: str, by: str, *, explains: bool = Fa
     held: Held = "not run yet" if missing else finding.outcome  # type: ignore[assignment]
     # the statement that decides: where one is contradicted that one, else the first
     worst = next((one for one in seen if one.outcome == "contradicted"), seen[0] if seen else None)
-    measured = "" if worst is None else _with_interval(worst.spread.mean, worst.interval, exact=worst.spread.exact)  # type: ignore[union-attr]
-    what = "" if worst is None or is_value(finding.claim, part) else f"{worst.statement.words}: "
+    measured = "" if worst is None else _measured(finding.claim, worst)
     seeds = 0 if worst is None or worst.spread is None else worst.spread.n
     says = finding.claim.says or finding.words
     return Evidence(
         part, "value" if is_value(finding.claim, part) else "order", held, by, says, _asked(finding.claim),
-        f"{what}{measured}" if measured else "", finding.reason, seeds, explains,
+        measured, finding.reason, seeds, explains,
     )  # fmt: skip
+
+
+def _measured(claim: Claim, seen: claims.Seen) -> str:
+    """The means of the two that are compared, or the mean with its interval."""
+    sides = [(term, term.cell.estimate(term.metric)) for term in seen.statement.terms[:2]]
+    known = [estimate.mean for _, estimate in sides if estimate is not None]
+    if isinstance(claim.relation, Greater | Ratio | Difference | Order | Trend | Crossing) and len(known) == 2:
+        where = seen.statement.words
+        shown = f"{number(known[0])} against {number(known[1])}"
+        if isinstance(claim.relation, Ratio) and known[1]:
+            return f"{number(known[0] / known[1])} ({shown})"
+        return f"{where}: {shown}" if isinstance(claim.relation, Order | Trend | Crossing) else shown
+    assert seen.spread is not None  # such statements are not asked for
+    return _with_interval(seen.spread.mean, seen.interval, exact=seen.spread.exact)
 
 
 def is_value(claim: Claim, part: str) -> bool:

@@ -53,7 +53,8 @@ def _page(thesis: Catalogue, entries: Sequence[Judged], figures: Mapping[str, Pa
     yield "| entry | what | outcome | why |\n|---|---|---|---|\n"
     for one in entries:
         reason = one.reason if one.outcome != "cannot be compared" or one.entry.comparable != "no" else one.entry.reason
-        yield f"| [{one.entry.id}](#{_anchor(one.entry.id)}) | {_cell(one.entry.title)} | {one.word} | {_cell(_short(reason))} |\n"
+        name = f"[{one.entry.id}](#{_anchor(one.entry.id)})" if one.evidence else one.entry.id
+        yield f"| {name} | {_cell(one.entry.title)} | {one.word} | {_cell(_short(reason))} |\n"
     for one in entries:
         if one.evidence:
             yield "".join(_section(one, figures, folder))
@@ -68,7 +69,7 @@ def _section(one: Judged, figures: Mapping[str, Path], folder: Path) -> Iterator
         yield "".join(f"`./warpbed run {file}` · `./warpbed reproduce {entry.id}`\n" for file in files[:1]) + "\n"
     if entry.id in figures:
         yield f"![{_text(entry.title)}]({figures[entry.id].relative_to(folder)})\n\n"
-    yield "| part | the thesis | printed | here | outcome | by |\n|---|---|---|---|---|---|\n"
+    yield "| part | the thesis | asked | here | outcome | by |\n|---|---|---|---|---|---|\n"
     for e in one.evidence:
         yield "".join(_row(e, entry.says(e.part)))
     for part in one.open_claims:

@@ -75,7 +75,7 @@ def strange(one: Claim | Published, entry: Entry) -> Iterator[str]:
         for bound in (relation.min, relation.max):
             if bound is not None and not is_printed(bound, entry):
                 yield f"the bound {bound:g} is not printed in {entry.id}"
-    if isinstance(relation, Ratio | Difference) and not _within(*relation.within, entry):
+    if isinstance(relation, Ratio | Difference) and not _within(relation.within[0], relation.within[1], entry):
         yield f"no number printed in {entry.id} lies within {relation.within[0]:g} … {relation.within[1]:g}"
     if isinstance(relation, Greater):
         by = float(relation.by.removesuffix("%")) if isinstance(relation.by, str) else relation.by

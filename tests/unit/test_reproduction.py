@@ -16,8 +16,10 @@ from analysis.models import REGISTRY, afifi2014, ho2008, tokuda2003
 from analysis.reproduction.outcomes import Evidence, judged, of_checks
 from analysis.reproduction.pages import write_pages
 from base.errors import SpecError, UsageError
+from kernels.reference import medley
 from schema.catalogue import Catalogue, Entry, catalogues, load
 from schema.claims import Claim
+from schema.published import Published
 from testbed import cli
 from testbed.commands import reproduce
 from testbed.reproduction.bindings import Bindings, chosen, read
@@ -57,6 +59,7 @@ def test_every_number_under_a_thesis_name_is_one_that_it_prints(bindings: Bindin
     looked = 0
     for bound in bindings.experiments:
         for one in (*bound.experiment.claims, *bound.experiment.published):
+            assert isinstance(one, Claim | Published)
             for name in one.decides:
                 looked += 1
                 assert list(strange(one, bindings.entries[name.partition("/")[0]])) == [], (bound.file, name)
@@ -242,7 +245,7 @@ def test_calculations_contradict_only_what_the_thesis_says_against_itself(bindin
 
 
 def test_a_model_that_computes_something_else_is_noticed(bindings: Bindings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ho2008.medley, "increment", lambda *_, **__: 1.0)
+    monkeypatch.setattr(medley, "increment", lambda *_, **__: 1.0)
     checks = list(REGISTRY["ho2008-tab4.1"](bindings.entries["ho2008-tab4.1"]))
     found = judged(bindings.entries["ho2008-tab4.1"], list(of_checks(checks, "analysis/models/ho2008.py")))
     assert found.outcome == "contradicts"
@@ -274,7 +277,7 @@ def test_the_list_runs_nothing_and_a_bad_word_ends_with_2(tmp_path: Path, capsys
 def test_an_unexplained_contradiction_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["reproduce", "ho2008-tab4.1", "--results", str(tmp_path), "--format", "json"]
     assert cli.main(command) == 0
-    monkeypatch.setattr(ho2008.medley, "increment", lambda *_, **__: 1.0)
+    monkeypatch.setattr(medley, "increment", lambda *_, **__: 1.0)
     assert cli.main(command) == 1
 
 
