@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from analysis.models.checks import Check, decides, near, printed, relation
+from kernels.reference.ghighspeed import GentleHighSpeed
 from kernels.reference.highspeed import THESIS, table
 from schema.catalogue import Entry
 
@@ -205,3 +206,57 @@ def _order(entry: Entry) -> Iterator[Check]:
     why = f"counted in Mbit/s Reno lacks {lost[0]:.0f}, {lost[1]:.1f} and {lost[2]:.2f}, which is the printed order"
     yield Check("1", words, shares[0] > shares[1] > shares[2], None, [f"{x:.2f}" for x in shares], "order",
                 "100 Mbit/s lacks most; the other two about the same share", why if lost[0] > lost[1] > lost[2] else "")  # fmt: skip
+
+
+@decides("tokuda2003-s5.1.1-slow-start")
+def _first_loss(entry: Entry) -> Iterator[Check]:
+    """By the executable specification, and by the path of Fig 1: 6667 packets in flight and 4167 in the buffer fill it."""
+    spec = GentleHighSpeed(100.0)
+    spec.on_loss(1.0)
+    spec.on_recovered(0, 0)
+    for key, value in (("window", spec.cwnd), ("ssthresh", spec.ssthresh)):
+        share = float(printed(entry, key).removeprefix("W/"))
+        yield Check(
+            key, "after the first loss of the specification, at W = 100", value == 100 / share, 100 / share, value
+        )
+    pipe, buffer = MU * 0.08, MU * 0.05
+    overflow = pipe + buffer
+    yield relation(
+        "1",
+        f"on the path of Fig 1 {buffer:.0f} of {overflow:.0f} packets are queued when it overflows",
+        buffer < overflow / 2,
+    )
+    yield relation("2", "the same, against W/4", buffer > overflow / 4)
+
+
+@decides("tokuda2003-s5.1.2-modes")
+def _modes(entry: Entry) -> Iterator[Check]:
+    after: dict[bool, float] = {}
+    for rising in (True, False):
+        spec = GentleHighSpeed(1000.0)
+        spec.ssthresh = 10.0
+        spec.reno_mode = not rising
+        for i in range(40 * 1000 // 8):
+            spec.on_sample(0.1 + (0.00001 * i if rising else -0.000001 * i), 1, 1 + i / 1000)
+        part = "2" if rising else "1"
+        yield relation(
+            part, f"mode of the specification after {'rising' if rising else 'falling'} RTTs", spec.reno_mode is rising
+        )
+        spec.on_loss(10.0)
+        after[spec.reno_mode] = spec.ssthresh
+    yield relation(
+        "3",
+        "window after a loss in Reno mode and in HighSpeed mode, at 1000 packets",
+        len(set(after.values())) == 1,
+        list(after.values()),
+    )
+    spec = GentleHighSpeed(1000.0)
+    spec.ssthresh = 10.0
+    spec.on_loss(1.0)
+    spec.on_timeout(0, 0)
+    yield relation(
+        "4",
+        "window and ssthresh after a timeout at 1000 packets",
+        (spec.cwnd, spec.ssthresh) == (1, 500),
+        (spec.cwnd, spec.ssthresh),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ from matplotlib.figure import Figure
 from analysis.metrics import find
 from analysis.palette import COLOURS
 from analysis.report.static import MARKS, PANEL_INCHES, STYLE
+from analysis.reproduction.drawn import DRAWN, Drawing
 from analysis.reproduction.outcomes import Judged
 from analysis.results import Run, parameters, quantity, show
 from analysis.statistics import Cell, cells
 from base.files import replace_bytes
+from schema.claims import Claim
 from schema.model import Experiment
 
 MOST_PANELS = 6
@@ -33,12 +35,15 @@ def draw(folder: Path, entries: Sequence[Judged], experiments: Mapping[str, Any]
             panels = list(_panels(one, experiments))[:MOST_PANELS]
             if not panels:
                 continue
-            figure = Figure(figsize=(PANEL_INCHES[0] * min(2, len(panels)), PANEL_INCHES[1] * -(-len(panels) // 2)))
-            axes = figure.subplots(-(-len(panels) // 2), min(2, len(panels)), squeeze=False).ravel().tolist()
+            rows, columns = -(-len(panels) // 2), min(2, len(panels))
+            figure = Figure(figsize=(PANEL_INCHES[0] * columns, PANEL_INCHES[1] * rows))
+            axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
             for axis in axes[len(panels) :]:
                 axis.set_axis_off()
-            for axis, (experiment, runs, metric) in zip(axes, panels, strict=False):
-                _panel(axis, experiment, runs, metric, one.entry.id)
+            for axis, panel in zip(axes, panels, strict=False):
+                panel(axis)
+                axis.set_ylim(bottom=None if axis.get_yscale() == "log" else min(0.0, axis.get_ylim()[0]))
+                axis.legend(fontsize=6)
             target = folder / f"{one.entry.id}.svg"
             out = io.BytesIO()
             figure.savefig(out, format="svg", metadata={"Date": None})
@@ -47,8 +52,12 @@ def draw(folder: Path, entries: Sequence[Judged], experiments: Mapping[str, Any]
     return drawn
 
 
-def _panels(one: Judged, experiments: Mapping[str, Any]) -> Iterator[tuple[Experiment, Sequence[Run], str]]:
-    """Each metric that an experiment's claims use to decide the entry."""
+def _panels(one: Judged, experiments: Mapping[str, Any]) -> Iterator[Callable[[Axes], None]]:
+    """The entry's own drawing, and each metric that an experiment's claims use to decide it."""
+    name, drawing = DRAWN.get(one.entry.id, ("", None))
+    runs = next((runs for experiment, runs in experiments.values() if experiment.name == name), ())
+    if drawing is not None and (runs or not name):
+        yield _with(drawing, runs)
     for file in dict.fromkeys(e.by for e in one.evidence if not e.explains):
         if file not in experiments:
             continue
@@ -58,10 +67,19 @@ def _panels(one: Judged, experiments: Mapping[str, Any]) -> Iterator[tuple[Exper
             for c in (*experiment.claims, *experiment.published)
             if any(d.startswith(f"{one.entry.id}/") for d in c.decides)
         ]
-        names = [name for c in mine for name in (c.metrics if hasattr(c, "metrics") else (c.metric,))]
-        for metric in dict.fromkeys(names or experiment.metrics[:1]):
+        for metric in dict.fromkeys(
+            name for c in mine for name in (c.metrics if isinstance(c, Claim) else (c.metric,))
+        ):
             if any(cell.estimate(metric) for cell in cells(runs)):
-                yield experiment, runs, metric
+                yield _of_metric(experiment, runs, metric, one.entry.id)
+
+
+def _with(drawing: Drawing, runs: Sequence[Run]) -> Callable[[Axes], None]:
+    return lambda axis: drawing(axis, runs)
+
+
+def _of_metric(experiment: Experiment, runs: Sequence[Run], metric: str, entry: str) -> Callable[[Axes], None]:
+    return lambda axis: _panel(axis, experiment, runs, metric, entry)
 
 
 def _panel(axis: Axes, experiment: Experiment, runs: Sequence[Run], metric: str, entry: str) -> None:
@@ -92,8 +110,6 @@ def _panel(axis: Axes, experiment: Experiment, runs: Sequence[Run], metric: str,
     if over and not any(quantity(cell.params.get(over)) is not None for cell in every):
         values = list(dict.fromkeys(show(cell.params.get(over)) for cell in every))
         axis.set_xticks(range(len(values)), [_brief(value) for value in values])
-    axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))
-    axis.legend(fontsize=6)
 
 
 def _printed(

@@ -49,7 +49,7 @@ def peaks(values: Sequence[float]) -> list[float]:
     return [b for a, b, c in zip(values, values[1:], values[2:], strict=False) if a < b > c]
 
 
-def _path_packets(run: Run) -> float | None:
+def path_packets(run: Run) -> float | None:
     """mu d as built: frames of packets of 1000 bytes at the path's rate and 100 ms."""
     rate = quantity(run.params.get("rate"))
     return None if rate is None else rate / FRAME_BITS * 0.1
@@ -72,7 +72,7 @@ def _figure_4_2(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
 def _figure_4_4(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     """BaseRTTs until the window is the path's, in each run and by the rounds of the model."""
     for run in runs:
-        mu_d = _path_packets(run)
+        mu_d = path_packets(run)
         if not run.counted or run.seed != 1 or mu_d is None:
             continue
         full = next((t_s for t_s, cwnd in windows(run) if cwnd >= mu_d), None)

@@ -7,7 +7,8 @@ An entry
 - *agrees* where every part that was decided holds, a printed number among them,
 - *agrees in order or shape* where every relation holds, but no printed number was compared, or one does not hold,
 - *contradicts* where a relation does not hold, or nothing but numbers was compared and one does not hold,
-- is *undecided* where the runs do not say, and *not run yet* where there are none.
+- is *undecided* where the runs do not say, and *not run yet* where there are none; a part that a calculation has decided does not wait
+  for runs.
 """
 
 from __future__ import annotations
@@ -101,6 +102,8 @@ class Judged:
         """Why, in a line."""
         if self.outcome == "cannot be compared":
             return self.entry.reason
+        if self.outcome == "not run yet":
+            return ""
         wrong = [one for one in self.evidence if one.held == "contradicted" and not one.explains]
         shown = wrong or [one for one in self.evidence if one.held in ("undecided", "not run yet")][:3]
         return "; ".join(dict.fromkeys(f"{one.part}: {_in_words(one)}" for one in shown))
@@ -119,7 +122,10 @@ def judged(entry: Entry, evidence: Sequence[Evidence]) -> Judged:
         return Judged(entry, "cannot be compared", tuple(evidence))
     own = [one for one in evidence if not one.explains]
     if not own:
-        return Judged(entry, "not bound yet", tuple(evidence))
+        all_out = bool(entry.published.claims) and len(entry.left_out) >= len(entry.published.claims)
+        return Judged(entry, "cannot be compared" if all_out else "not bound yet", tuple(evidence))
+    known = {one.part for one in own if one.held in ("holds", "contradicted")}
+    own = [one for one in own if one.held != "not run yet" or one.part not in known]
     outcome = _outcome(own)
     wrong = {one.part for one in own if one.held == "contradicted"}
     shown = {one.part for one in evidence if one.explains and one.held == "holds"}

@@ -44,6 +44,8 @@ SHORT = {
     "kato2012/slowcc-tcp.yml": Short(60, "x=400ms,seed=1"),
     "kato2012/slowcc.yml": Short(60, "tp=90,x=400ms,seed=1"),
     "kato2012/smoothness.yml": Short(8, "tp=90,seed=1"),
+    "tokuda2003/fig2-9-10.yml": Short(2, "cca=ghighspeed,seed=1"),
+    "tokuda2003/fig6-11.yml": Short(2, "cca=ghighspeed,delay=5ms,access=1gbit 12mbit,seed=1"),
     "tokuda2003/fig3.yml": Short(2, "cca=ghighspeed"),
     "tokuda2003/fig9.yml": Short(2, "cca=ghighspeed,n=1"),
     "yu2009/fig4-36.yml": Short(30, "cca=spm"),
