@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import FormatStrFormatter
 
 from analysis.models import ho2008, tokuda2003
 from analysis.palette import COLOURS
@@ -96,6 +97,7 @@ def _figure_6(access: float) -> Drawing:
             label="Reno, analysis",
         )
         axis.set_yscale("log")
+        axis.yaxis.set_major_formatter(FormatStrFormatter("%g"))
         axis.set_xlabel("delay of the link, ms")
         axis.set_ylabel("Mbit/s")
 

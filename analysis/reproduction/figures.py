@@ -106,8 +106,10 @@ def _panel(axis: Axes, experiment: Experiment, runs: Sequence[Run], metric: str,
     axis.set_title(f"{find(metric).label}" + (f" ({metric.partition('.')[2]})" if "." in metric else ""), fontsize=8)
     unit = find(metric).unit
     axis.set_ylabel("" if unit == "1" else unit)
-    axis.set_xlabel(over or "")
-    if over and not any(quantity(cell.params.get(over)) is not None for cell in every):
+    axis.set_xlabel(
+        f"{over}, %" if any(quantity(cell.params.get(over)) is None for cell in every) and over else over or ""
+    )
+    if over and not any(_number(cell.params.get(over)) is not None for cell in every):
         values = list(dict.fromkeys(show(cell.params.get(over)) for cell in every))
         axis.set_xticks(range(len(values)), [_brief(value) for value in values])
 
@@ -149,23 +151,26 @@ def _along(runs: Sequence[Run], every: Sequence[Cell]) -> str:
     most = 1
     for name in parameters(runs):
         values = {show(cell.params.get(name)) for cell in every}
-        if len(values) > most and all(quantity(value) is not None or _share(value) is not None for value in values):
+        if len(values) > most and all(_number(value) is not None for value in values):
             found, most = name, len(values)
     return found
 
 
 def _place(cell: Cell, over: str, every: Sequence[Cell]) -> float:
     value = cell.params.get(over)
-    number = quantity(value)
-    if number is None:
-        number = _share(show(value))
+    number = _number(value)
     if number is not None:
         return number
     return float(list(dict.fromkeys(show(other.params.get(over)) for other in every)).index(show(value)))
 
 
+def _number(value: Any) -> float | None:
+    """A quantity, or the loss of a model's text, in percent."""
+    number = quantity(value)
+    return _share(show(value)) if number is None else number
+
+
 def _share(text: str) -> float | None:
-    """The loss of a model's text, in percent."""
     match = re.search(r"loss=([0-9.]+)%", text)
     return float(match.group(1)) if match else None
 
