@@ -153,7 +153,7 @@ def seen(*held: tuple[str, str], explains: bool = False) -> Iterator[Evidence]:
         ([("value", "contradicted")], "contradicts"),
         ([("value", "holds"), ("order", "contradicted")], "contradicts"),
         ([("order", "holds"), ("order", "undecided")], "undecided"),
-        ([("order", "holds"), ("order", "not run yet")], "undecided"),
+        ([("order", "holds"), ("order", "not run yet")], "agrees in order or shape"),  # the same part, by a calculation
         ([("order", "not run yet")], "not run yet"),
         ([("order", "contradicted"), ("order", "not run yet")], "contradicts"),
         ([], "not bound yet"),
@@ -161,6 +161,16 @@ def seen(*held: tuple[str, str], explains: bool = False) -> Iterator[Evidence]:
 )
 def test_an_outcome_follows_from_what_its_parts_came_to(held: list[tuple[str, str]], outcome: str) -> None:
     assert judged(entry(), list(seen(*held))).outcome == outcome
+
+
+def test_an_entry_of_which_one_part_waits_for_runs_is_undecided() -> None:
+    other = dataclasses.replace(next(seen(("order", "not run yet"))), part="2")
+    assert judged(entry(), [*seen(("order", "holds")), other]).outcome == "undecided"
+
+
+def test_an_entry_whose_claims_are_all_left_out_cannot_be_compared() -> None:
+    lost = entry(left_out={"1": "lost", "2": "lost"})
+    assert judged(lost, []).outcome == "cannot be compared"
 
 
 def test_a_contradiction_counts_until_a_run_shows_why() -> None:
