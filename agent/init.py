@@ -54,6 +54,7 @@ def main() -> None:
     mount_all()
     log_everything()
     os.chdir("/tmp")
+    host_folder = os.environ["WARPBED_OUT"]
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     os.environ.clear()
     os.environ.update(kept, PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
@@ -65,7 +66,7 @@ def main() -> None:
     plan = from_json(Path(OUT, "plan.json").read_text())
     pace = beginning.Forgetful()
     pace.gate("booted")
-    execute(plan, Path(OUT), say, Setting(pace=pace))
+    execute(plan, Path(OUT), say, Setting(pace=pace, host_folder=host_folder))
     say("done")
 
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent import environment, queues, sockets, tcp_memory
+from agent import environment, kernel_records, queues, sockets, tcp_memory
 from agent.calibrate import calibrate, crossed
 from agent.capture import TcpdumpCapture
 from agent.errors import RunError
 from agent.fileflow import FileFlow
 from agent.flows import Iperf3Flow
+from agent.kernel_records import KernelCapture, KernelSampler
 from agent.machine import MachineNetwork
 from agent.monitor import Monitor
 from agent.namespaces import entered, write_sysctls
@@ -26,7 +27,7 @@ from agent.schedule import Schedule
 from agent.tcp_probe import TRACING, TcpProbe
 from agent.traffic.process import TrafficProcess
 from agent.traffic.programs.datagrams import LINGER_S
-from plan.model import FlowPlan, Plan
+from plan.model import Capture, FlowPlan, Plan
 
 FLOW_APPS = ("iperf3", "file")
 """Programs of flows; all others are kinds of traffic."""
@@ -38,7 +39,7 @@ TRAFFIC_END_S = 10.0
 TICK_S = 1.0
 FLUSH_S = 2.0
 """tcpdump gets packets in blocks, at the latest after a second, and leaves those that it has not got when it is told to
-end."""
+end. Captures of the kernel last as long, so that they hold the same."""
 IDLE_ECHOES = 20
 """In real time the shortest of so many echoes is the path's; the others met the host at something else."""
 NEVER_NS = 1 << 62
@@ -60,6 +61,8 @@ class Setting:
     tracing: Path = TRACING
     pace: Alone = field(default_factory=Alone)
     build: Callable[[Plan], AnyNetwork] = BuiltNetwork
+    host_folder: str | None = None
+    """The run's folder as the machine below a guest calls it, for what the guest's kernel writes itself."""
 
 
 def execute(plan: Plan, out_dir: Path, report: Callable[[str], None], setting: Setting | None = None) -> None:
@@ -88,6 +91,9 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
     report("built")
     setting.pace.gate("built")
     facts["environment"] = _environment(plan, network)
+    host_folder = setting.host_folder if plan.recorded_by == "kernel" else None
+    if host_folder is not None:
+        kernel_records.load()
     facts["idle_rtt"] = _idle_rtts(plan, network)
     setting.pace.gate("probed")
     if plan.calibration != "off" and isinstance(network, BuiltNetwork):  # single hops need both their ends here
@@ -95,7 +101,7 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         report("calibrated")
     if plan.calibration == "only":
         return
-    run = _Run(plan, network, out_dir, setting.tracing)
+    run = _Run(plan, network, out_dir, setting.tracing, host_folder)
     try:
         run.prepare()
         start_s = setting.pace.start_s(SETTLE_S, plan.start_grid_s)
@@ -182,15 +188,16 @@ def sampled_routers(plan: Plan) -> set[str]:
 class _Run:
     """The processes and samplers of one run."""
 
-    def __init__(self, plan: Plan, network: AnyNetwork, out_dir: Path, tracing: Path) -> None:
+    def __init__(self, plan: Plan, network: AnyNetwork, out_dir: Path, tracing: Path, host_folder: str | None) -> None:
         self._plan, self._network, self._out_dir, self._tracing = plan, network, out_dir, tracing
+        self._host_folder = host_folder
         self.monitor: Monitor | None = None
-        self._captures: list[TcpdumpCapture] = []
+        self._captures: list[TcpdumpCapture | KernelCapture] = []
         self.full_captures: list[str] = []
         """Interfaces whose captures ended before the run, because they hold as many packets as they may."""
         self._flows: list[Iperf3Flow] = []
         self._traffic: list[TrafficProcess] = []
-        self._samplers: list[tuple[Sampler, float]] = []
+        self._samplers: list[tuple[Sampler | KernelSampler, float]] = []
         self._probe: TcpProbe | None = None
 
     def prepare(self) -> None:
@@ -198,17 +205,7 @@ class _Run:
         for capture in plan.captures:
             if not network.owns(capture.node):
                 continue
-            interface = network.interface(capture.node, capture.peer)
-            self._captures.append(
-                TcpdumpCapture(
-                    network.pid(capture.node),
-                    interface,
-                    capture.snap_bytes,
-                    self._out_dir,
-                    capture.packets_at_most,
-                    virtual=not plan.realtime,
-                )
-            )
+            self._captures.append(self._capture(capture))
         for flow in plan.flows:
             if flow.app not in FLOW_APPS:
                 continue
@@ -219,6 +216,19 @@ class _Run:
             ports = [flow.port for flow in plan.flows]
             self._probe = TcpProbe(self._out_dir, min(ports), max(ports), self._tracing)
         self._prepare_samplers()
+
+    def _capture(self, capture: Capture) -> TcpdumpCapture | KernelCapture:
+        pid, interface = self._network.pid(capture.node), self._network.interface(capture.node, capture.peer)
+        most = capture.packets_at_most
+        if self._host_folder is not None:
+            return KernelCapture(pid, interface, capture.snap_bytes, self._host_folder, most)
+        virtual = not self._plan.realtime
+        return TcpdumpCapture(pid, interface, capture.snap_bytes, self._out_dir, most, virtual=virtual)
+
+    def _sampler(self, name: str, protocol: int, question: bytes) -> Sampler | KernelSampler:
+        if self._host_folder is not None:
+            return KernelSampler(f"{self._host_folder}/{name}", protocol, question)
+        return Sampler(open(self._out_dir / name, "wb", buffering=1 << 20), protocol, question)
 
     def _prepare_traffic(self) -> None:
         addresses = {name: node.address for name, node in self._network.plans.items()}
@@ -234,13 +244,13 @@ class _Run:
         plan, network = self._plan, self._network
         index = {node.name: i for i, node in enumerate(plan.network.nodes)}
         if plan.sockets_interval_s is not None:
-            sampler = sockets.sampler(open(self._out_dir / "sockets.bin", "wb", buffering=1 << 20))
+            sampler = self._sampler("sockets.bin", sockets.PROTOCOL, sockets.question())
             for name in dict.fromkeys(flow.source for flow in plan.flows if network.owns(flow.source)):
                 with entered(network.pid(name)):
                     sampler.add(index[name])
             self._samplers.append((sampler, plan.sockets_interval_s))
         if plan.queues_interval_s is not None:
-            sampler = queues.sampler(open(self._out_dir / "queues.bin", "wb", buffering=1 << 20))
+            sampler = self._sampler("queues.bin", queues.PROTOCOL, queues.question())
             sampled = sampled_routers(plan)
             for node in plan.network.nodes:
                 if node.name in sampled and network.owns(node.name):
@@ -258,7 +268,10 @@ class _Run:
         for flow in self._flows:
             schedule.at(start_s + flow.plan.start_s, flow.start_client)
         for sampler, interval_s in self._samplers:
-            schedule.every(start_s, interval_s, end_s, sampler.sample)
+            if isinstance(sampler, KernelSampler):
+                sampler.start(start_s, interval_s, end_s)
+            else:
+                schedule.every(start_s, interval_s, end_s, sampler.sample)
         if self._probe is not None:
             schedule.every(start_s, PROBE_DRAIN_S, end_s, self._probe.drain)
 
@@ -308,5 +321,8 @@ class _Run:
             process.kill()
         for capture in self._captures:
             capture.kill()
+        for sampler, _ in self._samplers:
+            if isinstance(sampler, KernelSampler):
+                sampler.close()
         if self.monitor is not None:
             self.monitor.kill()

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import socket
-from typing import BinaryIO
 
-from agent.samples import Sampler
 from base.netlink import RTM_GETQDISC, TCMSG, dump_request
 
+PROTOCOL = socket.NETLINK_ROUTE
 
-def sampler(out: BinaryIO) -> Sampler:
-    """A sampler of all queueing disciplines of a namespace."""
-    return Sampler(out, socket.NETLINK_ROUTE, dump_request(RTM_GETQDISC, bytes(TCMSG.size)))
+
+def question() -> bytes:
+    """All queueing disciplines of a namespace."""
+    return dump_request(RTM_GETQDISC, bytes(TCMSG.size))

@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import BinaryIO
 
-from agent.samples import Sampler
 from base.netlink import dump_request
 
-NETLINK_SOCK_DIAG = 4
+PROTOCOL = 4
+"""NETLINK_SOCK_DIAG"""
 SOCK_DIAG_BY_FAMILY = 20
 INET_DIAG_INFO, INET_DIAG_VEGASINFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO = 2, 3, 4, 7
 TCP_ESTABLISHED = 1
 TCP_CLOSING_STATES = (1 << 4) | (1 << 5) | (1 << 8) | (1 << 9) | (1 << 11)  # FIN_WAIT1/2, CLOSE_WAIT, LAST_ACK, CLOSING
 
 
-def sampler(out: BinaryIO, peer_port: int = 0) -> Sampler:
-    """A sampler of established and closing IPv4 TCP sockets with tcp_info, algorithm, its own phase and memory.
+def question(peer_port: int = 0) -> bytes:
+    """Established and closing IPv4 TCP sockets with tcp_info, algorithm, its own phase and memory.
 
     peer_port: only sockets whose other end has this port; 0 for all
     """
@@ -28,4 +27,4 @@ def sampler(out: BinaryIO, peer_port: int = 0) -> Sampler:
     # struct inet_diag_req_v2: family, protocol, ext, pad, states, then a 48-byte socket id: own and peer's port, the rest left empty
     payload = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, extensions, states)
     payload += struct.pack("!HH", 0, peer_port) + bytes(44)
-    return Sampler(out, NETLINK_SOCK_DIAG, dump_request(SOCK_DIAG_BY_FAMILY, payload))
+    return dump_request(SOCK_DIAG_BY_FAMILY, payload)

@@ -25,6 +25,7 @@ from typing import Any
 from agent import environment, sockets
 from agent.capture import TcpdumpCapture
 from agent.errors import RunError
+from agent.samples import Sampler
 from base.linux import die_with_parent
 
 PROGRAM = "filetransfer.py"
@@ -208,7 +209,9 @@ class _End:
         deadline = time.monotonic() + t.deadline_s
         sampler, next_sample = None, time.monotonic()
         if t.side == "sender":
-            sampler = sockets.sampler(open(self.folder / "sockets.bin", "wb", buffering=1 << 20), t.port)
+            sampler = Sampler(
+                open(self.folder / "sockets.bin", "wb", buffering=1 << 20), sockets.PROTOCOL, sockets.question(t.port)
+            )
             sampler.add(0)
         try:
             while self._check_alive(may_end=True):

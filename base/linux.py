@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import struct
+from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND = 1, 2, 4, 0x1000
@@ -17,6 +18,8 @@ REBOOT_POWER_OFF = 0x4321FEDC
 SYSLOG_CONSOLE_LEVEL, LOG_ALL = 8, 8
 PR_SET_PDEATHSIG, PR_SET_TIMERSLACK = 1, 29
 SIOCETHTOOL = 0x8946
+SYS_FINIT_MODULE = 313
+"""Of x86-64."""
 OFFLOADS = {"tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
 """Segmentation and coalescing: ETHTOOL_G…, ETHTOOL_S… of linux/ethtool.h."""
 
@@ -43,6 +46,12 @@ def unshare(flags: int) -> None:
 def setns(fd: int, kind: int) -> None:
     """Go into a namespace that is there."""
     checked(libc.setns(fd, kind), "setns")
+
+
+def insert_module(file: Path, parameters: str = "") -> None:
+    """Insert a kernel module without insmod."""
+    with file.open("rb") as content:
+        checked(libc.syscall(SYS_FINIT_MODULE, content.fileno(), parameters.encode(), 0), f"insert {file.name}")
 
 
 def die_with_parent(parent: int | None = None) -> None:

@@ -170,6 +170,8 @@ class Plan:
     modules: tuple[Module, ...] = ()
     cca_params: dict[str, dict[str, str]] = field(default_factory=dict)
     realtime: bool = False
+    recorded_by: str = "programs"
+    """Who captures and samples: `programs` (tcpdump, the agent), or the `kernel` of the virtual host."""
     ends_with_flows: bool = False
     """Whether the run ends as soon as every flow has; all of them then have a size."""
 

@@ -163,9 +163,12 @@ class Virtual(Model):
 
     batch_receivers: let the kernel read for the receiving applications and wake them once per batch; the packets are
     the same, the run is several times faster (docs/virtual-time.md)
+    recorded_by: who captures packets and samples queues and sockets: the guest's kernel (not set), or tcpdump and the
+    agent; the records are the same
     """
 
     batch_receivers: bool = True
+    recorded_by: Literal["kernel", "programs"] | None = None
 
 
 class Sweep(Model):

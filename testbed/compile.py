@@ -97,6 +97,7 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
         queues_interval_s=_interval(samplers.queues),
         modules=modules,
         cca_params=in_tree_params(ccas_of(experiment), document),
+        recorded_by=experiment.virtual.recorded_by or "kernel",
     )
 
 

@@ -14,6 +14,11 @@
 #include <linux/version.h>
 #include <net/tcp.h>
 
+/* hex2bin() moved here from kernel.h in 6.4 */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+#include <linux/hex.h>
+#endif
+
 /* from_timer() was renamed in 6.16 */
 #ifndef timer_container_of
 #define timer_container_of(var, timer, field) from_timer(var, timer, field)
