@@ -19,4 +19,6 @@ def modules_of(plan: Plan) -> list[Module]:
 
 def in_real_time(plan: Plan, modules: Iterable[Module]) -> Plan:
     """The plan for a host in real time, with these modules to load."""
-    return dataclasses.replace(plan, realtime=True, recorded_by="programs", start_grid_s=START_GRID_S, modules=tuple(modules))
+    return dataclasses.replace(
+        plan, realtime=True, recorded_by="programs", start_grid_s=START_GRID_S, modules=tuple(modules)
+    )

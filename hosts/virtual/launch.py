@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import compileall
+import functools
 import hashlib
 import os
 import subprocess
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from base.paths import ROOT
+from base.paths import ROOT, SENT_PACKAGES
 from hosts.base import Execution, Outcome, failure
 from hosts.virtual import boot
 from hosts.virtual.console import Console
@@ -80,8 +82,16 @@ def command(kernel: GuestKernel, run: Execution) -> list[str]:
     return boot.caged(run.cpu, run.folder, line)
 
 
+@functools.cache
+def compile_agent() -> None:
+    """Leave the guest's programs compiled beside their sources, where that can be written: guests cannot write there."""
+    for package in SENT_PACKAGES:
+        compileall.compile_dir(ROOT / package, quiet=2)
+
+
 def execute(kernel: GuestKernel, run: Execution) -> Outcome:
     """Run the plan in a guest; raw files and guest.json are left in the folder."""
+    compile_agent()
     run, folder = run.of(run.plan), run.folder
     started, console = time.monotonic(), Console()
     with open(folder / "console.log", "wb") as log:

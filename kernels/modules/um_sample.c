@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * um_sample: samples of queues and sockets in the virtual host, taken by a thread of the kernel
+ * um_sample: samples of queues and sockets in the virtual host by a thread of the kernel
  *
  * In a nutshell: the same question to the kernel again and again (rtnetlink's qdiscs,
  * sock_diag's sockets), in the namespaces of several nodes, and the answers as they
@@ -168,7 +168,7 @@ static int sample_open(const char *val, const struct kernel_param *kp)
 	INIT_LIST_HEAD(&s->places);
 	s->protocol = protocol;
 	s->question_bytes = strlen(question) / 2;
-	strcpy(s->path, val + at);
+	memcpy(s->path, val + at, strlen(val + at) + 1);
 	strim(s->path);
 	err = hex2bin(s->question, question, s->question_bytes);
 	s->answer = err ? NULL : kmalloc(SAMPLE_ANSWER_BYTES, GFP_KERNEL);
@@ -320,4 +320,4 @@ module_init(sample_init);
 module_exit(sample_exit);
 
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Samples of queues and sockets in the virtual host, taken by a thread of the kernel");
+MODULE_DESCRIPTION("Samples of queues and sockets in the virtual host by a thread of the kernel");

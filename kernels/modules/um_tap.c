@@ -115,7 +115,7 @@ static int tap_open(const char *val, const struct kernel_param *kp)
 	tap = kzalloc(struct_size(tap, path, strlen(val + at) + 1), GFP_KERNEL);
 	if (!tap)
 		return -ENOMEM;
-	strcpy(tap->path, val + at);
+	memcpy(tap->path, val + at, strlen(val + at) + 1);
 	strim(tap->path);
 	tap->snap_bytes = snap;
 	tap->at_most = at_most;
