@@ -44,7 +44,7 @@
 struct sample_place {
 	struct list_head	node;
 	struct socket		*sock;
-	struct file		*file;		/* whose credentials sock_diag asks for; holds sock */
+	struct file		*file;		/* holds sock; sock_diag asks for its owner */
 	u16			number;
 };
 

@@ -14,7 +14,7 @@
  *
  * Parameters, written by agent/kernel_records.py in the namespace of the interface:
  *
- *   open	INTERFACE SNAP_BYTES PACKETS_AT_MOST PATH	0 packets: all; the path is the host's
+ *   open	INTERFACE SNAP_BYTES PACKETS_AT_MOST PATH	0 packets: all; the host's path
  *   close	PATH		fails with the first error that a write had
  *   taps	(read) per open tap: its packets and its path
  */
