@@ -79,7 +79,10 @@ def _own_mounts(folder: str) -> None:
     mount(folder, folder, "", MS_BIND)
     _read_only("/", recursive=True, on=True)
     _read_only(folder, recursive=False, on=False)
-    mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "size=100%")
+    try:  # the guest's memory, in large pages where this machine's kernel has them
+        mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "size=100%,huge=within_size")
+    except OSError:
+        mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "size=100%")
 
 
 def enter(folder: str) -> bool:
