@@ -18,6 +18,7 @@ from base.cache import ASIDE, LOCKS, locked, remove, remove_orphans
 
 KINDS = {
     "agents": "agents",
+    "experiments": "results of experiments for tests",
     "grafana-libraries": "libraries for tests of dashboards",
     "kernels": "kernels",
     "kernels/base": "kernels without modules",

@@ -17,7 +17,7 @@ from hosts.virtual.launch import GuestKernel
 from hosts.vm.builds import Builds
 from hosts.vm.builds import find as find_builds
 from store import debian_server
-from tests import durations, lab, needs, reaper, surroundings
+from tests import durations, kept_results, lab, needs, reaper, surroundings
 from tests.sshhosts import SshHosts
 
 surroundings.settle(os.environ)
@@ -59,7 +59,7 @@ def builds() -> Builds:
 @pytest.fixture(scope="session")
 def small(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of the small experiment with one seed, made once."""
-    return lab.execute(tmp_path_factory.mktemp("small"), lab.SMALL)
+    return kept_results.results(tmp_path_factory.mktemp("small"), lab.SMALL)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import pytest
 from hosts.virtual.launch import GuestKernel
 from network.model import idle_rtt_ns
 from plan.model import PROBE_BYTES, from_json
-from tests import lab
+from tests import kept_results, lab
 
 # A flow that keeps the queue full for most of its time: twice the BDP of buffer.
 SATURATED = """\
@@ -42,7 +42,7 @@ def test_saturated_goodput_and_buffer_are_exact(kernel: GuestKernel, tmp_path: P
     text = SATURATED.replace("RATE", rate).replace("BUFFER", buffer)
     if rate == "1gbit":  # seconds of it are enough, and a tenth of the packets
         text = text.replace("20s", "4s").replace("8s", "2s")
-    (run,) = lab.runs(lab.execute(tmp_path, text))
+    (run,) = lab.runs(kept_results.results(tmp_path, text))
     assert run["verdict"] == {"value": "valid", "reasons": []}
     queue = lab.table(run["path"], "queues")
     here = queue["interface"] == "r1-eth1"
@@ -70,7 +70,7 @@ def _full_windows(t_s: np.ndarray, backlog: np.ndarray, edges: np.ndarray) -> np
 def test_loss_is_within_the_99_percent_interval(kernel: GuestKernel, tmp_path: Path) -> None:
     loss = 0.01
     text = lab.SMALL.replace("buffer: 40p", "buffer: 1000p, loss: 1%").replace("cubic", "bbr").replace("5s", "20s")
-    (run,) = lab.runs(lab.execute(tmp_path, text))
+    (run,) = lab.runs(kept_results.results(tmp_path, text))
     statistics = json.loads((run["path"] / "raw/guest.json").read_text())["queue_statistics"]["wires"]
     wire = next(entry for entry in statistics if entry["dev"] == "w1b")
     offered = wire["packets"] + wire["drops"]
@@ -80,7 +80,7 @@ def test_loss_is_within_the_99_percent_interval(kernel: GuestKernel, tmp_path: P
 
 def test_no_packet_is_larger_than_the_mtu_and_each_ack_answers_one_packet(kernel: GuestKernel, tmp_path: Path) -> None:
     text = lab.SMALL.replace("flows:", "hosts: {ack: every, mss: 960}\nflows:")
-    (run,) = lab.runs(lab.execute(tmp_path, text))
+    (run,) = lab.runs(kept_results.results(tmp_path, text))
     flows, acks = lab.table(run["path"], "flows"), lab.table(run["path"], "acks")
     assert flows["wire_bytes"][0] <= flows["packets"][0] * 1014
     assert len(acks["ack"]) >= 0.99 * (flows["packets"][0] - 200)

@@ -11,7 +11,7 @@ import pytest
 
 from hosts.virtual.launch import GuestKernel
 from plan.model import FIRST_PORT
-from tests import lab
+from tests import kept_results, lab
 
 CASES = {
     "delayed ACKs": lab.SMALL,
@@ -32,7 +32,7 @@ def test_data_connections_are_equal_with_and_without(kernel: GuestKernel, tmp_pa
     for batched in ("true", "false"):
         folder = tmp_path / batched
         folder.mkdir()
-        (run,) = lab.runs(lab.execute(folder, text + f"virtual: {{batch_receivers: {batched}}}\n"))
+        (run,) = lab.runs(kept_results.results(folder, text + f"virtual: {{batch_receivers: {batched}}}\n"))
         made.append({name: data_packets(run["path"] / f"raw/{name}.pcap") for name in ("s1-eth0", "d1-eth0")})
     assert len(made[0]["s1-eth0"]) > 1000
     assert made[0] == made[1]

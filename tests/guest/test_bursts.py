@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hosts.virtual.launch import GuestKernel
-from tests import lab
+from tests import kept_results, lab
 
 # 50 Mbit/s, 243 us a packet: 1 ms of the pacing rate are four; the sender's own link takes 12 us for one
 EXPERIMENT = """\
@@ -47,7 +47,7 @@ def departures(pcap: Path) -> list[float]:
 
 def test_vegas_sends_one_by_one_and_queues_less(kernel: GuestKernel, tmp_path: Path) -> None:
     share, queue = {}, {}
-    for run in lab.runs(lab.execute(tmp_path, EXPERIMENT)):
+    for run in lab.runs(kept_results.results(tmp_path, EXPERIMENT)):
         (capture,) = (run["path"] / "raw").glob("s1-*.pcap")
         times = np.array(departures(capture))
         gaps = np.diff(times[times > times[0] + 2])

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.capture_agreement import TOOLS, agreement
 from hosts.virtual.launch import GuestKernel
-from tests import lab, wire_tools
+from tests import kept_results, lab, wire_tools
 from tests.guest.test_paper_experiments import EXPERIMENTS, SHORT, name_of, shortened
 from tests.pcap_craft import write
 from tests.pcap_scenarios import clean, keep_alive, one_loss, simultaneous_open
@@ -38,7 +38,7 @@ def test_every_experiment_s_captures_are_compared() -> None:
 def test_captures_of_an_experiment_agree(kernel: GuestKernel, name: str, tmp_path: Path) -> None:
     length_s, only = SHORT_FORMS[name]
     text = shortened((lab.ROOT / "experiments" / name).read_text(), length_s)
-    wire_tools.agree(lab.execute(tmp_path, text, "--only", only))
+    wire_tools.agree(kept_results.results(tmp_path, text, "--only", only))
 
 
 @needs_tools

@@ -12,7 +12,7 @@ import numpy as np
 from hosts.virtual.launch import GuestKernel
 from schema.names import IN_TREE_CCAS, project_ccas
 from testbed.compile_starts import NEVER
-from tests import lab
+from tests import kept_results, lab
 from tests.segments import Segment, segments
 
 # SPM first alone, then Reno from the same host; and two connections of LISS from another, by iperf3 with its control connections.
@@ -36,7 +36,7 @@ LINUX_WINDOW = 10
 
 
 def test_each_flow_has_its_algorithm_from_its_first_packet(kernel: GuestKernel, tmp_path: Path) -> None:
-    (run,) = lab.runs(lab.execute(tmp_path, NEIGHBOURS))
+    (run,) = lab.runs(kept_results.results(tmp_path, NEIGHBOURS))
     plan = lab.plan(run)
     ports = {flow["name"]: (flow["client_port"], flow["port"]) for flow in plan["flows"]}
     (capture,) = (run["path"] / "raw").glob("s1-*.pcap")
@@ -104,7 +104,7 @@ def test_every_algorithm_begins_with_the_values_of_its_flow(kernel: GuestKernel,
         "  params: {rate: 50mbit, delay: 19ms, buffer: 500p, access_rate: 1gbit, access_delay: 500us}\n"
         "hosts: {ack: every, overhead: none}\nsamplers: {sockets: off}\nflows:\n" + "\n".join(lines) + "\n"
     )
-    (run,) = lab.runs(lab.execute(tmp_path, text))
+    (run,) = lab.runs(kept_results.results(tmp_path, text))
     (capture,) = (run["path"] / "raw").glob("s1-*.pcap")
     everything = list(segments(capture))
     samples = lab.table(run["path"], "sockets")

@@ -14,7 +14,7 @@ import pytest
 from base.errors import SpecError
 from hosts.virtual.launch import GuestKernel
 from schema.load import load
-from tests import lab
+from tests import kept_results, lab
 from tests.segments import FIN, SYN, Segment, segments
 
 # The buffer is too small for slow start, so that packets are lost and come again; one packet at first, which waits for the timer.
@@ -82,7 +82,7 @@ def of_flow(capture: Path, port: int) -> tuple[list[Segment], list[Segment]]:
 
 def test_every_second_packet_and_a_timer_of_the_chosen_length(kernel: GuestKernel, tmp_path: Path) -> None:
     timers, duplicates = 0, 0
-    for run in lab.runs(lab.execute(tmp_path, EXPERIMENT)):
+    for run in lab.runs(kept_results.results(tmp_path, EXPERIMENT)):
         wait_ns = int(run["params"]["wait"].removesuffix("ms")) * 10**6
         (capture,) = (run["path"] / "raw").glob("d1-*.pcap")
         for port in (5201, 5202):
@@ -98,7 +98,7 @@ def test_every_second_packet_and_a_timer_of_the_chosen_length(kernel: GuestKerne
 
 
 def test_linux_own_receiver_begins_with_an_ack_per_packet(kernel: GuestKernel, tmp_path: Path) -> None:
-    (run,) = lab.runs(lab.execute(tmp_path, LINUX))
+    (run,) = lab.runs(kept_results.results(tmp_path, LINUX))
     (capture,) = (run["path"] / "raw").glob("d1-*.pcap")
     data, back = of_flow(capture, 5201)
     assert [s.ack for s in back[:8]] == [(s.seq + s.payload_bytes) % MODULO for s in data[:8]]

@@ -10,7 +10,7 @@ import pytest
 from base.errors import SpecError
 from hosts.virtual.launch import GuestKernel
 from schema.load import load
-from tests import lab
+from tests import kept_results, lab
 from tests.guest.test_bursts import departures
 
 EXPERIMENT = """\
@@ -33,7 +33,7 @@ RTT_S = 20e-3
 
 def test_a_connection_begins_with_the_window_of_its_own_host(kernel: GuestKernel, tmp_path: Path) -> None:
     sent = {}
-    for run in lab.runs(lab.execute(tmp_path, EXPERIMENT)):
+    for run in lab.runs(kept_results.results(tmp_path, EXPERIMENT)):
         (capture,) = (run["path"] / "raw").glob("s1-*.pcap")
         times = departures(capture)
         sent[run["params"]["window"]] = sum(time < times[0] + RTT_S / 2 for time in times)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hosts.virtual.launch import GuestKernel
 from store import files, folder
-from tests import lab
+from tests import kept_results, lab
 
 # Two flows that overflow a queue of half a bandwidth-delay product (42 packets): losses of congestion, rounds of about 50 ms.
 SHARED = """\
@@ -29,7 +29,7 @@ samplers: {sockets: 10ms}
 
 
 def test_phases_are_sampled_and_become_events(kernel: GuestKernel, tmp_path: Path) -> None:
-    runs = {run["params"]["cca"]: run for run in lab.runs(lab.execute(tmp_path, SHARED))}
+    runs = {run["params"]["cca"]: run for run in lab.runs(kept_results.results(tmp_path, SHARED))}
     for cca, wanted in (("medley", {0, 1}), ("ftat", {0, 1, 2})):
         table = lab.table(runs[cca]["path"], "tcp_info")
         of: dict[str, set[int | None]] = {flow: set() for flow in ("f1", "f2")}

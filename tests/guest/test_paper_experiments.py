@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from base.quantities import seconds
 from hosts.virtual.launch import GuestKernel
 from testbed.experiments import prepare
-from tests import lab, wire_tools
+from tests import kept_results, lab, wire_tools
 
 EXPERIMENTS = sorted((lab.ROOT / "experiments").rglob("*.yml"))
 PAPERS = ("afifi2014", "ho2008", "kato2012", "tokuda2003", "yu2009")
@@ -89,7 +89,7 @@ def shortened(text: str, length_s: int) -> str:
 def test_a_short_form_runs_and_is_trusted(kernel: GuestKernel, tmp_path: Path, name: str) -> None:
     short = SHORT[name]
     text = shortened((lab.ROOT / "experiments" / name).read_text(), short.seconds)
-    results = lab.execute(tmp_path, text, "--only", short.only)
+    results = kept_results.results(tmp_path, text, "--only", short.only)
     runs = lab.runs(results)
     assert runs
     for run in runs:

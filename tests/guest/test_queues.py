@@ -13,7 +13,7 @@ from hosts.virtual.launch import GuestKernel
 from network.link_words import direction
 from network.red_netlink import idle_table
 from network.tc import egress
-from tests import lab
+from tests import kept_results, lab
 
 # 20 Mbit/s, 20 ms, a buffer of six BDPs: without management CUBIC fills it. All is delivered before the last sample.
 DEEP = lab.SMALL.replace("buffer: 40p", "buffer: 200p").replace("to: d1}", "to: d1, stop: 4500ms}")
@@ -29,7 +29,7 @@ sweep:
 
 @pytest.fixture(scope="module")
 def runs(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = lab.execute(tmp_path_factory.mktemp("queues"), DEEP + SWEEP)
+    folder = kept_results.results(tmp_path_factory.mktemp("queues"), DEEP + SWEEP)
     return {run["params"]["queue"]: run for run in lab.runs(folder)}
 
 
@@ -71,7 +71,7 @@ def test_marks_are_counted_at_the_queue_and_on_the_wire(runs: dict[str, Any], qu
 
 def test_cake_is_the_shapers_child_with_the_buffers_bytes(kernel: GuestKernel, tmp_path: Path) -> None:
     text = DEEP.replace("buffer: 200p", "buffer: 300KB, queue: cake ecn")
-    (run,) = lab.runs(lab.execute(tmp_path, text))
+    (run,) = lab.runs(kept_results.results(tmp_path, text))
     assert run["verdict"]["value"] != "invalid", run["verdict"]
     assert run["metrics"]["goodput_mbps"] > 15
     assert_marks_are_seen_everywhere(run)
@@ -83,7 +83,7 @@ CROWD = DEEP.replace("to: d1", "to: d1, parallel: 4").replace("buffer: 200p", f"
 
 def test_red_forgets_while_its_queue_is_empty(kernel: GuestKernel, tmp_path: Path) -> None:
     """Below tbf, which never lets RED see an empty queue, these flows stand still for most of a minute."""
-    (run,) = lab.runs(lab.execute(tmp_path, CROWD))
+    (run,) = lab.runs(kept_results.results(tmp_path, CROWD))
     assert run["metrics"]["queue_drops"] > 50
     assert run["metrics"]["utilization"] > 0.75
 

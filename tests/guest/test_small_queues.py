@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hosts.virtual.launch import GuestKernel
-from tests import lab
+from tests import kept_results, lab
 
 # The sender's own link has most of the delay: small queues of a millisecond would leave a tenth of the rate. Plain
 # netem takes packets from the sender's account by itself; these need warp_wire there.
@@ -32,6 +32,6 @@ sweep:
 
 def test_the_wire_does_not_hold_a_sender_back(kernel: GuestKernel, tmp_path: Path) -> None:
     """82 ms at 20 Mbit/s are 137 packets and the buffer takes 100: after a loss Reno still has 118 under way, and more soon."""
-    for run in lab.runs(lab.execute(tmp_path, EXPERIMENT)):
+    for run in lab.runs(kept_results.results(tmp_path, EXPERIMENT)):
         assert run["verdict"] == {"value": "valid", "reasons": []}
         assert run["metrics"]["utilization"] >= 0.95, run["path"]

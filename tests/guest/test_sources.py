@@ -16,7 +16,7 @@ from analysis.metrics.needs import QUEUE, TRAFFIC, lacking
 from plan.model import Plan, from_json
 from testbed.finish import finish
 from testbed.recorded import sources_of
-from tests import lab
+from tests import kept_results, lab
 
 EXPERIMENT = """\
 warpbed: 1
@@ -69,7 +69,7 @@ LEFT: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with all records."""
-    (run,) = lab.runs(lab.execute(tmp_path_factory.mktemp("sources"), EXPERIMENT))
+    (run,) = lab.runs(kept_results.results(tmp_path_factory.mktemp("sources"), EXPERIMENT))
     path: Path = run["path"]
     return path
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hosts.virtual.launch import GuestKernel
-from tests import lab
+from tests import kept_results, lab
 
 # Alone on a 20 Mbit/s path with an RTT of 20 ms; packets of 1014 bytes take 405.6 µs there, 8.112 µs at 1 Gbit/s.
 ALONE = """\
@@ -66,7 +66,7 @@ def raw(run: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_probes_and_datagrams_on_an_idle_path_measure_the_path(kernel: GuestKernel, tmp_path: Path) -> None:
-    (run,) = lab.runs(lab.execute(tmp_path, ALONE))
+    (run,) = lab.runs(kept_results.results(tmp_path, ALONE))
     rows = applications(run)
     assert run["verdict"] == {"value": "valid", "reasons": []}
     ping, pairs, wave = rows["ping"], rows["pairs"], rows["wave"]
@@ -88,7 +88,7 @@ def test_probes_and_datagrams_on_an_idle_path_measure_the_path(kernel: GuestKern
 
 @pytest.fixture(scope="module")
 def shared(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    (run,) = lab.runs(lab.execute(tmp_path_factory.mktemp("shared"), SHARED))
+    (run,) = lab.runs(kept_results.results(tmp_path_factory.mktemp("shared"), SHARED))
     return run
 
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 from base.cache import aside, digest, sha256_of, used
 from base.paths import ROOT, cache_dir
 from hosts.virtual.userland import userland
+from tests.kept_results import FRESH
 
-FRESH = "WARPBED_FRESH_GUESTS"
 FOLDER = "spec-guests"
 MARKER = "complete"
 ENDING = ".zst"

@@ -13,7 +13,7 @@ from kernels import module_source
 from schema.load import load
 from schema.names import IN_TREE_CCAS
 from testbed.compile import compile_plan
-from tests import lab
+from tests import kept_results, lab
 
 GROUPS = """\
 warpbed: 1
@@ -71,7 +71,7 @@ def test_no_name_is_registered_twice() -> None:
 
 
 def test_three_groups_of_ttfwc_run_beside_each_other_with_their_own_values(kernel: GuestKernel, tmp_path: Path) -> None:
-    (run,) = lab.runs(lab.execute(tmp_path, experiment(*THREE)))
+    (run,) = lab.runs(kept_results.results(tmp_path, experiment(*THREE)))
     assert (
         run["environment"]["kernel"]["module_params"]["tcp_ttfwc"] | {"tp": "40", "tp2": "90"}
         == (run["environment"]["kernel"]["module_params"]["tcp_ttfwc"])

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import westwood
 from schema.names import IN_TREE_CCAS
-from tests import lab
+from tests import kept_results, lab
 from tests.harness.harness import Flow, Scenario, run_all
 
 
@@ -68,7 +68,7 @@ def syn_options(capture: Path) -> Iterator[list[int]]:
 def test_an_experiment_switches_sack_in_the_handshake(kernel: GuestKernel, tmp_path: Path, sack: int) -> None:
     """`hosts: {sysctls: {net.ipv4.tcp_sack: 0}}` is NewReno for reno: option 4, SACK-permitted, is in no SYN."""
     text = SYN_ONLY + f"hosts: {{sysctls: {{net.ipv4.tcp_sack: {sack}}}}}\n"
-    (run,) = lab.runs(lab.execute(tmp_path, text))
+    (run,) = lab.runs(kept_results.results(tmp_path, text))
     found = [kinds for capture in (run["path"] / "raw").glob("*.pcap") for kinds in syn_options(capture)]
     assert len(found) >= 4
     assert all((4 in kinds) == bool(sack) for kinds in found)
@@ -116,7 +116,7 @@ def delivered_and_losses(run: dict[str, Any]) -> tuple[list[tuple[float, float, 
 
 def test_westwood_is_westwood_plus(kernel: GuestKernel, tmp_path: Path) -> None:
     """ssthresh after a loss is the estimate of one sample per RTT times the least RTT, also where ACKs come bunched."""
-    (run,) = lab.runs(lab.execute(tmp_path, BUNCHED))
+    (run,) = lab.runs(kept_results.results(tmp_path, BUNCHED))
     acks, ends = delivered_and_losses(run)
     flow = next(f for f in run["metrics"]["flows"] if f["flow"] == "f1")
     seen = list(westwood.estimates(acks))

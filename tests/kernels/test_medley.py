@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import medley_paths
 from hosts.virtual.launch import GuestKernel
-from tests import lab
+from tests import kept_results, lab
 
 PATH = """\
 warpbed: 1
@@ -31,7 +31,7 @@ def test_the_window_grows_as_in_table_4_1_and_then_holds_the_path(
     kernel: GuestKernel, tmp_path: Path, buffer: str
 ) -> None:
     """W_i = i^2 - i + 2 without a queue (eq 4.3); then 50 Mbit/s with at most 12 packets in the queue."""
-    (run,) = lab.runs(lab.execute(tmp_path, PATH.replace("BUFFER", buffer)))
+    (run,) = lab.runs(kept_results.results(tmp_path, PATH.replace("BUFFER", buffer)))
     assert run["verdict"] == {"value": "valid", "reasons": []}
     windows = [int(w) for w, _ in itertools.groupby(lab.table(run["path"], "sockets")["cwnd_packets"])]
     assert windows[:13] == [i * i - i + 2 for i in range(1, 14)]
