@@ -121,7 +121,7 @@ def _other_boot(line: list[str]) -> list[str]:
     """More happens before the run, and the first process has more in its environment."""
     at = next(i for i, word in enumerate(line) if word.endswith("agent/init.py"))
     before = [*line[: line.index("--")], f"PADDING={'x' * 900}", "LC_ALL=C", *line[line.index("--") : at]]
-    return [*before, str(ROOT / "benchmarks/other_boot.py"), *OTHER_BOOT]
+    return [*before, f"{line[at].removesuffix('agent/init.py')}benchmarks/other_boot.py", *OTHER_BOOT]
 
 
 def _masked(line: list[str]) -> list[str]:

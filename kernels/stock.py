@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,20 +22,10 @@ from pathlib import Path
 from base.cache import aside, digest, remove
 from base.errors import UsageError, WarpbedError
 from base.paths import ROOT, cache_dir
+from kernels import suite_packages
 from kernels.build_key import module_sources
-from kernels.errors import BuildError
-from kernels.fetch import PRIVATE_APT, machine_archive, why
-from kernels.steps import telling_lines
 
-SUITE = re.compile(r"[a-z][a-z-]{1,40}")
 PACKAGES = ("linux-headers-amd64", "dkms", "gcc", "make", "libc6-dev", "kmod", "libelf1", "?essential")
-ALTERNATIVES = {"awk": "mawk", "cc": "gcc", "which": "which.debianutils"}
-"""What packages leave to their installation scripts, none of which is run."""
-MERGED = ("bin", "sbin", "lib", "lib64")
-CHROOT = """\
-mount --rbind /dev dev && mount -t proc proc proc && mount -t tmpfs tmpfs tmp &&
-exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C TERM=dumb chroot . /bin/bash -euc "$1"
-"""
 DKMS = """\
 dkms add -m warpbed -v 1 >/dev/null
 dkms install -m warpbed -v 1 -k {release} --no-depmod >/tmp/dkms.log 2>&1 || {{
@@ -60,11 +49,9 @@ class Result:
 
 def unpack(suite: str, cache: Path) -> Path:
     """The folder with the suite's headers and tools; made where the newest versions are not there yet."""
-    if not SUITE.fullmatch(suite):
-        raise UsageError(f"suite {suite!r} is not the name of one, such as bookworm, trixie, trixie-backports or sid")
-    work = cache / "stock" / f".apt-{suite}-{os.getpid()}"
+    work = cache / "stock" / f".apt-{suite_packages.checked_suite(suite)}-{os.getpid()}"
     try:
-        debs = _download(suite, work)
+        debs = suite_packages.download(suite, PACKAGES, work, f"the kernel headers of {suite}")
         final = cache / "stock" / f"{suite}-{digest([deb.name for deb in debs])[:16]}"
         with aside(final, marker="packages.json") as place:
             if place:
@@ -74,55 +61,15 @@ def unpack(suite: str, cache: Path) -> Path:
     return final
 
 
-def _download(suite: str, work: Path) -> list[Path]:
-    archive, _ = machine_archive()
-    for folder in ("sources", "lists/partial", "cache/archives/partial"):
-        (work / folder).mkdir(parents=True)
-    bases = [suite.removesuffix("-backports"), suite]  # backports hold the kernel, not the compiler
-    (work / "sources/debian.sources").write_text("\n".join(archive.for_suite(name) for name in dict.fromkeys(bases)))
-    (work / "status").touch()
-    private = PRIVATE_APT.format(work=work) + f'Dir::State::status "{work}/status";\nDebug::NoLocking "true";\n'
-    (work / "apt.conf").write_text(private)
-    install = ["install", "--download-only", "--yes", "--target-release", suite, *PACKAGES]
-    for arguments in (["update", "--error-on=any"], install):
-        command = ["apt-get", "--config-file", str(work / "apt.conf"), "--quiet", "--no-install-recommends", *arguments]
-        completed = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
-        if completed.returncode:
-            raise WarpbedError(f"cannot fetch the kernel headers of {suite}: {why(completed.stderr)}")
-    return sorted((work / "cache/archives").glob("*.deb"))
-
-
 def _unpack_all(debs: list[Path], root: Path) -> None:
-    for name in MERGED:
-        (root / "usr" / name).mkdir(parents=True)
-        (root / name).symlink_to(f"usr/{name}")
-    for name in ("dev", "proc", "tmp", "root", "etc", "var/lib/dkms"):
-        (root / name).mkdir(parents=True, exist_ok=True)
-    for deb in debs:
-        script = 'dpkg-deb --fsys-tarfile "$1" | tar -x --keep-directory-symlink --no-same-owner -C "$2"'
-        subprocess.run(["bash", "-euo", "pipefail", "-c", script, "unpack", deb, root], check=True)
-    for name, target in ALTERNATIVES.items():
-        if not (root / "usr/bin" / name).exists():
-            (root / "usr/bin" / name).symlink_to(target)
-    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/bash\n")
-    (root / "etc/group").write_text("root:x:0:\n")
+    suite_packages.unpack(debs, root)
+    (root / "var/lib/dkms").mkdir(parents=True, exist_ok=True)
     (root / "packages.json").write_text(json.dumps([deb.name for deb in debs], indent=1) + "\n")
 
 
 def inside(root: Path, script: str) -> str:
-    """Run a script with `root` as the root of its file system; returns what it printed.
-
-    Raises BuildError with its words.
-    """
-    user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    completed = subprocess.run(
-        ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", CHROOT, "chroot", script],
-        cwd=root, capture_output=True, text=True, errors="replace",
-    )  # fmt: skip
-    output = completed.stdout + completed.stderr
-    if completed.returncode:
-        raise BuildError(f"building the modules in {root.name} failed:\n{telling_lines(output)}")
-    return output
+    """Run a script in the suite's tree; returns what it printed."""
+    return suite_packages.inside(root, script, "building the modules")
 
 
 def build(suite: str, *, cache: Path, root: Path = ROOT) -> Result:

@@ -27,6 +27,7 @@ KINDS = {
     "spec-guests": "results of guests for tests",
     "stock": "Debian's kernel headers",
     "timescaledb": "databases for tests",
+    "userland": "user lands of guests",
     "venv": "Python environments",
     "vm": "root images",
 }

@@ -11,6 +11,9 @@ from typing import Protocol
 from base.paths import ROOT
 
 SYSTEM_PYTHON = "/usr/bin/python3"
+HOST_ROOT = Path("/")
+START = "/warpbed/start.py"
+"""In a root of the guests' own: mounts the checkout, which does not lie in it."""
 CAGE = ROOT / "hosts/virtual/cage.py"
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "TMPDIR": "/dev/shm", "LANG": "C.UTF-8"}
 """Of the guest's own process, whoever starts it."""
@@ -46,13 +49,15 @@ def arguments(
     seed: int = 1,
     folder: str | Path = "/dev/shm",
     name: str = "warpbed",
+    root: Path = HOST_ROOT,
 ) -> list[str]:
-    """A guest kernel and its command line: this machine's file system read-only, the console on standard output.
+    """A guest kernel and its command line: a file system read-only, the console on standard output.
 
     init: the first process; more: further arguments, after `--` those of the first process
     start_ns: when its clock starts in virtual time; None: in real time
     seed: of its random numbers, in virtual time
     folder: where it keeps its memory and, in a folder `name`, its control socket
+    root: the folder of this machine that is its root (hosts.virtual.pinned)
     """
     virtual = ["time-travel=inf-cpu", f"time-travel-start={start_ns}", f"um_seed={seed}"]
     return [
@@ -60,7 +65,7 @@ def arguments(
         f"mem={memory_mib}M",
         "root=/dev/root",
         "rootfstype=hostfs",
-        "rootflags=/",
+        f"rootflags={_quoted(root)}",
         "ro",
         f"init={init}",
         *(virtual if start_ns is not None else ()),
@@ -80,9 +85,10 @@ def shares(kernel: Kernel, folder: Path) -> list[str]:
     return [f"{name}={_quoted(place)}" for name, place in places.items()]
 
 
-def python(program: Path, *options: str) -> list[str]:
+def python(program: Path, *options: str, root: Path = HOST_ROOT) -> list[str]:
     """Arguments that make a program of the checkout the first process, beside `init=SYSTEM_PYTHON`."""
-    return ["--", "-B", "-I", _quoted(program), *options]
+    started = [_quoted(program)] if root == HOST_ROOT else [START, str(program.relative_to(ROOT))]
+    return ["--", "-B", "-I", *started, *options]
 
 
 def caged(cpu: int | str, folder: Path, line: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hosts.base import Execution, Outcome
 from hosts.identity import KernelInputs, kernel_inputs
+from hosts.virtual import pinned
 from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel, execute
 from hosts.virtual.userland import agent_digest, userland
@@ -38,4 +39,5 @@ class VirtualHost:
 
 
 def open_host(experiment: Experiment) -> VirtualHost:
+    pinned.root()  # which has to be there
     return VirtualHost(find(experiment.kernel))

@@ -15,7 +15,7 @@ from typing import Any
 
 from base.paths import ROOT, SENT_PACKAGES
 from hosts.base import Execution, Outcome, failure
-from hosts.virtual import boot
+from hosts.virtual import boot, pinned
 from hosts.virtual.console import Console
 from hosts.watch import error_of, facts_of, follow
 from network.model import path
@@ -68,6 +68,7 @@ def random_seed(seed: int) -> int:
 
 def command(kernel: GuestKernel, run: Execution) -> list[str]:
     """The cage, the guest kernel and its command line."""
+    root = pinned.root() or boot.HOST_ROOT
     line = boot.arguments(
         kernel,
         memory_bytes(run.plan) >> 20,
@@ -75,9 +76,10 @@ def command(kernel: GuestKernel, run: Execution) -> list[str]:
         "loglevel=4",
         "ipv6.disable_ipv6=1",
         *boot.shares(kernel, run.folder),
-        *boot.python(ROOT / "agent/init.py"),
+        *boot.python(ROOT / "agent/init.py", root=root),
         start_ns=EPOCH_NS,
         seed=random_seed(run.seed),
+        root=root,
     )
     return boot.caged(run.cpu, run.folder, line)
 

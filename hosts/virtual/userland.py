@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of this machine's user land decides a guest's packets: the programs that run in it, by their packages' versions.
+"""What of a guest's user land decides its packets: the programs that run in it, by their packages' versions.
 
 Which other packages there are, and how long a guest takes to boot with them, decides nothing (agent.beginning).
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from base.cache import digest
 from base.paths import ROOT, SENT_PACKAGES
+from hosts.virtual import pinned
 from hosts.virtual.boot import SYSTEM_PYTHON
 
 STATUS = Path("/var/lib/dpkg/status")
@@ -20,9 +21,22 @@ TRANSITION = "t64"
 """Debian 13 calls libraries so whose time_t has changed on other architectures."""
 
 
-@functools.cache
 def userland() -> Mapping[str, str]:
-    """Package → version on this machine, of those whose programs take part in runs; without those that are not installed."""
+    """Package → version, of those whose programs take part in runs; without those that are not installed.
+
+    Raises WarpbedError where the guests' own user land is wanted and not there.
+    """
+    root = pinned.root()
+    if root is None:
+        return installed()
+    python = (root / "usr/bin/python3").readlink().name
+    wanted = {*PACKAGES, f"{python}-minimal"}
+    return {name: version for name, version in sorted(pinned.versions(root).items()) if name in wanted}
+
+
+@functools.cache
+def installed() -> Mapping[str, str]:
+    """The same of this machine."""
     try:
         text = STATUS.read_text(encoding="utf-8", errors="replace")
     except OSError:

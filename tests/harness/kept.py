@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from base.cache import aside, digest, sha256_of, used
 from base.paths import ROOT, cache_dir
-from hosts.virtual.userland import userland
+from hosts.virtual.userland import installed
 from tests.kept_results import FRESH
 
 FOLDER = "spec-guests"
@@ -35,7 +35,7 @@ def key(line: Sequence[str], folder: Path) -> str:
     given = {file.name: sha256_of(file) for file in sorted(folder.iterdir()) if file.is_file()}
     programs = [sha256_of(ROOT / name) for name in PROGRAMS]
     words = [word.replace(str(folder), "FOLDER").replace(str(ROOT), "CHECKOUT") for word in line[1:]]
-    return digest([sha256_of(Path(line[0])), words, given, programs, dict(userland())])[:32]
+    return digest([sha256_of(Path(line[0])), words, given, programs, dict(installed())])[:32]
 
 
 def restore(name: str, folder: Path) -> bool:

@@ -137,7 +137,10 @@ def test_bootstrap_a_second_time_changes_nothing() -> None:
     ("playbook", "roles"),
     [
         ("build_machines.yml", {"bootstrap", "kernel_build", "vm_image"}),
-        ("test_environment.yml", {"bootstrap", "collector_build", "kernel_build", "timescaledb_tree", "vm_image", "lab_machine_disk"}),
+        (
+            "test_environment.yml",
+            {"bootstrap", "collector_build", "kernel_build", "userland", "timescaledb_tree", "vm_image", "lab_machine_disk"},
+        ),
     ],
 )  # fmt: skip
 def test_a_second_play_changes_nothing_of_what_the_tests_were_prepared_with(playbook: str, roles: set[str]) -> None:
