@@ -21,7 +21,13 @@
  *  - Losses are Reno's affair, and end the estimate also if they are undone.
  *  - A connection that comes to this algorithm after its first data segment is
  *    Reno from there on.
- *  - Yu's two timers are two spans that end with the first ACK after their time.
+ *  - Yu's two timers expire whether ACKs come or not, and so do they here: the ACK
+ *    after them makes up for it, with samples of nothing for the periods in which
+ *    none came.  Spans that only an ACK ends overestimate: after a burst the mean
+ *    of the last sample and the next, which Westwood's filter takes, counts for
+ *    the whole silence.  On an idle path of 50 Mbit/s and 440 ms (Yu's table 4-1,
+ *    where ERE stays below 32) they made ssthresh 2095 within 15 s.
+ *  - T_k is at least 1 ms: where the rate fills the window it would be zero.
  *
  * Cost: two 64-bit divisions per ACK until the first loss, 1.9 times CUBIC's
  * ACK; the filter needs the rate of each sample. A loss (1.7 times) also ends
@@ -34,6 +40,11 @@
 #include "cc_trace.h"
 #include "cc_reno.h"
 
+#define ERE_LEAST_US	1000U
+#define ERE_SETTLED	16		/* tau, after which nothing is left */
+#define ERE_STEPS	8		/* of the filter per tau without ACKs */
+
+/* A timer that is set again as soon as it expires */
 struct ere_span {
 	u64 begun_us;
 	u32 delivered;			/* tp->delivered when it began */
@@ -47,6 +58,7 @@ struct ere {
 	s64 rate;
 	struct cc_rtt rtt;
 	u32 rtt_us;			/* the latest */
+	u32 delivered;			/* tp->delivered before this ACK */
 	u8 lost;			/* estimated no more */
 };
 
@@ -57,8 +69,6 @@ static void ere_init(struct sock *sk)
 
 	memset(ca, 0, sizeof(*ca));
 	cc_rtt_begin(&ca->rtt, tp);
-	ca->rate_span.delivered = tp->delivered;
-	ca->sample_span.delivered = tp->delivered;
 	ca->lost = !cc_is_new(tp);
 	if (!ca->lost)
 		tp->snd_ssthresh = cc_route_metric(sk, RTAX_SSTHRESH,
@@ -76,19 +86,29 @@ static void ere_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
 }
 
-/* The length of a span that this ACK ends, or 0; the next one begins. */
-static u32 ere_span_over(struct ere_span *span, const struct tcp_sock *tp,
-			 u32 *packets)
+static void ere_span_begin(struct ere_span *span, const struct tcp_sock *tp)
 {
-	u32 dt_us = min_t(u64, tp->tcp_mstamp - span->begun_us, ASTART_DT_MAX);
-	bool first = !span->begun_us;
-
-	if (!dt_us || (!first && dt_us < span->length_us))
-		return 0;
-	*packets = tp->delivered - span->delivered;
 	span->begun_us = tp->tcp_mstamp;
 	span->delivered = tp->delivered;
-	return first ? 0 : dt_us;
+}
+
+/*
+ * How often the timer has expired before this ACK; *packets came before it did
+ * so first, none later.  An ACK at the very time of the expiry comes before it.
+ */
+static u32 ere_expired(struct ere_span *span, const struct tcp_sock *tp,
+		       u32 delivered, u32 *packets)
+{
+	u64 since_us = tp->tcp_mstamp - span->begun_us;
+	u32 count;
+
+	if (since_us <= span->length_us)
+		return 0;
+	count = min_t(u64, div_u64(since_us - 1, span->length_us), U32_MAX);
+	*packets = delivered - span->delivered;
+	span->begun_us += (u64)count * span->length_us;
+	span->delivered = delivered;
+	return count;
 }
 
 /* T_k = RTT (1 - rate Rmin / W) */
@@ -98,25 +118,58 @@ static u32 ere_length(const struct ere *ca, u32 cwnd)
 	u64 all = (u64)cwnd << ASTART_SHIFT;
 
 	if (used >= all)
-		return 0;
-	return ca->rtt_us - div64_u64(ca->rtt_us * used, all);
+		return ERE_LEAST_US;
+	return max_t(u32, ca->rtt_us - div64_u64(ca->rtt_us * used, all),
+		     ERE_LEAST_US);
+}
+
+/* count periods of dt_us without an ACK: the first ends the sample before it */
+static void ere_filter_idle(struct astart_filter *filter, u32 count, u32 dt_us,
+			    u32 tau_us)
+{
+	u64 rest_us = (u64)(count - 1) * dt_us;
+
+	astart_filter_add(filter, 0, dt_us, tau_us);
+	if (rest_us > (u64)ERE_SETTLED * tau_us)
+		filter->estimate = 0;
+	while (rest_us && filter->estimate) {
+		dt_us = min_t(u64, rest_us, max(dt_us, tau_us / ERE_STEPS));
+		astart_filter_add(filter, 0, dt_us, tau_us);
+		rest_us -= dt_us;
+	}
 }
 
 static void ere_sample(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct ere *ca = inet_csk_ca(sk);
-	u32 dt_us, packets;
+	u32 tau_us = READ_ONCE(astart_tau_ms) * USEC_PER_MSEC;
+	struct ere_span *span = &ca->sample_span;
+	u32 count, packets;
 
-	dt_us = ere_span_over(&ca->rate_span, tp, &packets);
-	if (dt_us)
-		ca->rate = astart_rate(packets, dt_us);
-	ca->rate_span.length_us = ca->rtt_us;
-	dt_us = ere_span_over(&ca->sample_span, tp, &packets);
-	if (dt_us)
-		astart_filter_add(&ca->filter, astart_rate(packets, dt_us),
-				  dt_us, READ_ONCE(astart_tau_ms) * USEC_PER_MSEC);
-	ca->sample_span.length_us = ere_length(ca, tcp_snd_cwnd(tp));
+	if (!span->begun_us) {
+		ere_span_begin(&ca->rate_span, tp);
+		ere_span_begin(span, tp);
+		ca->rate_span.length_us = max(ca->rtt_us, ERE_LEAST_US);
+		span->length_us = ca->rate_span.length_us;
+	}
+	count = ere_expired(&ca->rate_span, tp, ca->delivered, &packets);
+	if (count) {
+		ca->rate = count > 1 ? 0 :
+			   astart_rate(packets, ca->rate_span.length_us);
+		ca->rate_span.length_us = max(ca->rtt_us, ERE_LEAST_US);
+	}
+	count = ere_expired(span, tp, ca->delivered, &packets);
+	if (count) {
+		astart_filter_add(&ca->filter,
+				  astart_rate(packets, span->length_us),
+				  span->length_us, tau_us);
+		if (count > 1)
+			ere_filter_idle(&ca->filter, count - 1, span->length_us,
+					tau_us);
+		span->length_us = ere_length(ca, tcp_snd_cwnd(tp));
+	}
+	ca->delivered = tp->delivered;
 }
 
 static void ere_cong_avoid(struct sock *sk, u32 ack, u32 acked)

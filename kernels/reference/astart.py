@@ -84,19 +84,45 @@ class AstartBwe(Astart):
             self.filter.add(ended[1] / ended[0], ended[0])
 
 
+LEAST_SPAN_S = 1e-3
+
+
+class Timer:
+    """A timer that is set again whenever it expires, and what is delivered while it runs."""
+
+    def __init__(self, now_s: float, delivered: int, length_s: float) -> None:
+        self.begun, self.before, self.length = now_s, delivered, length_s
+
+    def expired(self, now_s: float, delivered: int) -> list[int]:
+        """What each period brought that ended before now, when the first ACK comes since delivered packets were there."""
+        periods = []
+        while round((now_s - self.begun - self.length) * CLOCK_HZ) > 0:
+            periods.append(delivered - self.before)
+            self.begun, self.before = self.begun + self.length, delivered
+        return periods
+
+
 class AstartEre(Astart):
+    """Page 100: one timer of the latest RTT gives the rate, one of the latest T_k the samples; both restart at once."""
+
     def __init__(self, cwnd: float = 10.0, now_s: float = 0.0, *, tau_s: float = 1.0, ssthresh: float = 32.0) -> None:
         super().__init__(cwnd, now_s, tau_s=tau_s, ssthresh=ssthresh)
-        self.rate_span = Span()
+        self.timers: tuple[Timer, Timer] | None = None
+        self.delivered = 0
         self.rate = 0.0
 
     def estimate(self, now_s: float, delivered: int) -> None:
-        ended = self.rate_span.over(now_s, delivered)
-        if ended:
-            self.rate = ended[1] / ended[0]
-        self.rate_span.length = self.rtt
-        ended = self.span.over(now_s, delivered)
-        if ended:
-            self.filter.add(ended[1] / ended[0], ended[0])
-        most = self.window / self.rtt_min
-        self.span.length = self.rtt * max(0.0, (most - self.rate) / most)
+        if self.timers is None:
+            first = max(self.rtt, LEAST_SPAN_S)
+            self.timers = Timer(now_s, delivered, first), Timer(now_s, delivered, first)
+        of_rate, of_samples = self.timers
+        if periods := of_rate.expired(now_s, self.delivered):
+            self.rate = periods[-1] / of_rate.length
+            of_rate.length = max(self.rtt, LEAST_SPAN_S)
+        if periods := of_samples.expired(now_s, self.delivered):
+            for packets in periods:
+                self.filter.add(packets / of_samples.length, of_samples.length)
+            most = self.window / self.rtt_min
+            whole_us = math.ceil(self.rtt * max(0.0, (most - self.rate) / most) * CLOCK_HZ - 1e-3)
+            of_samples.length = max(whole_us / CLOCK_HZ, LEAST_SPAN_S)
+        self.delivered = delivered

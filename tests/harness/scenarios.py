@@ -68,3 +68,15 @@ def rough(cca: str, module: str | None = None) -> dict[str, Scenario]:
         ),
         "chosen late": change(base, flows=(change(flow, chosen_s=3.0),)),
     }
+
+
+def idle_table_4_1(
+    cca: str, seconds: float, module: str | None = None, params: dict[str, int] | None = None
+) -> Scenario:
+    """The path of Yu 2009 Table 4-1 at 400 Mbit/s while nobody else uses it: access links of 50 Mbit/s with 500 packets of
+    buffer, 440 ms, packets of 1040 bytes, of which 2644 fill it (s4.6.3, page 104)."""
+    name = module or cca
+    return Scenario(
+        (Flow(cca, phases=((seconds, None),)),), (name,), {name: params or {}}, seconds,
+        rate_mbit=50, delay_ms=220, buffer_packets=500, packet_bytes=1026,
+    )  # fmt: skip

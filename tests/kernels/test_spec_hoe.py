@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import hoe
-from tests.harness.harness import Flow, Hook, Scenario, run
-from tests.harness.scenarios import situations, standard
+from tests.harness.harness import Flow, Hook, run
+from tests.harness.scenarios import idle_table_4_1, situations, standard
 from tests.strict_runs import follows
 
 
@@ -39,15 +39,9 @@ def test_a_connection_that_comes_to_it_in_the_middle_estimates_nothing(kernel: G
     assert len(thresholds) == 1
 
 
-TABLE_4_1 = Scenario(
-    (Flow("hoe", phases=((2.0, None),)),), ("hoe",), seconds=2, rate_mbit=50, delay_ms=220, packet_bytes=1026
-)
-"""The path of Yu 2009 Table 4-1 while nobody else uses it: access links of 50 Mbit/s, 440 ms, packets of 1040 bytes."""
-
-
 def test_on_an_idle_path_the_estimate_is_that_of_yu_2009_s_table_4_1(kernel: GuestKernel) -> None:
     """R / gap is 2644 there (s4.6.3, page 104). The sender's clock takes the gap of 166.4 us for 166 or 167: 0.6 %."""
-    first = next(h for h in run(kernel, TABLE_4_1).flow() if h.hook == "A" and h.ssthresh < 10**6)
+    first = next(h for h in run(kernel, idle_table_4_1("hoe", 2.0)).flow() if h.hook == "A" and h.ssthresh < 10**6)
     print(first.ssthresh)
     assert first.ssthresh == pytest.approx(2644, rel=0.006)
 

@@ -13,7 +13,7 @@ from hosts.virtual.launch import GuestKernel
 from kernels.reference import spm
 from tests.harness import wire_rtts
 from tests.harness.harness import Flow, Hook, run_all
-from tests.harness.scenarios import situations, standard
+from tests.harness.scenarios import idle_table_4_1, situations, standard
 from tests.strict_runs import follows
 
 
@@ -65,6 +65,15 @@ def test_the_module_s_pairs_and_gaps_are_those_on_the_wire(kernel: GuestKernel) 
     for i, (_, gap_s) in enumerate(seen[1:]):
         assert gap_s * 1e6 == pytest.approx(y0_us * spm.INPUT_GAPS[i % 4], abs=3)
     assert seen[0][1] < 1e-6
+
+
+def test_on_an_idle_path_the_estimate_is_that_of_yu_2009_s_table_4_1(kernel: GuestKernel) -> None:
+    """2644 fill the path (s4.6.3, page 104; the table's mean beside stray packets is 0.96 of it). The sender's clock takes y0 of
+    166.4 us for 166 or 167: 0.6 %."""
+    (result,) = run_all(kernel, [idle_table_4_1("spm", 6.0)])
+    found = estimates(list(result.flow()))
+    print(found)
+    assert found == [pytest.approx(2644, rel=0.006)]
 
 
 def estimates(hooks: list[Hook]) -> list[int]:
