@@ -24,6 +24,12 @@
  *  - k is fixed at 3/4.
  *  - BaseRTT and RTT are those of full packets sent once (cc_rtt.h).
  *
+ * Readings
+ *  - Ho gives gamma, 30 packets, and Tan the rest, zeta among it.  At 20 Mbit/s,
+ *    100 ms and a buffer of 100 packets, from the tenth to the twentieth second:
+ *    utilisation 0.962 and a mean queue of 34.1 packets with 30 and 1, 0.965 and
+ *    29.8 with gamma 10, 0.978 and 38.6 with zeta 1/2.
+ *
  * Fixed point: dwnd, Diff and win^k 24.8 packets; win < 2^20.  cwnd's
  * fraction has 32 bits, since 1 / win of a packet per ACK adds up.
  *

@@ -33,6 +33,12 @@
  *    (DSACK) is not data.
  *  - An ECN mark starts a measurement as a loss does.
  *
+ * Readings
+ *  - 64 KB is the least window of fast growth in Additive Increase as well as the
+ *    first one, so it decides what random losses leave: at 20 Mbit/s, 100 ms and 2 %
+ *    of loss utilisation from the tenth to the twentieth second is 0.351, and 0.235
+ *    with 15 000 bytes (init_bytes), each with one seed.
+ *
  * Bytes are counted in packets of the connection's MSS.  The smoothed RTT (gain
  * 1/8) has 19 fraction bits, 2^24 us fill 43 bits of it.
  *

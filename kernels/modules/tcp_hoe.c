@@ -20,6 +20,11 @@
  *  - A loss before the pair ends the estimate, also one that is undone, and a
  *    connection that comes to this algorithm after its first data segment has none.
  *
+ * Readings
+ *  - How close packets have to leave to be back to back is not said.  Where the
+ *    host sends its first window at once it does not matter: 10, 50 and 10 000 us
+ *    give an ssthresh of 247 packets at 20 Mbit/s and 100 ms, which is what fits.
+ *
  * Cost: a loss is 1.7 times CUBIC's, for it also ends the estimate.
  */
 #include "cc_pair.h"

@@ -25,6 +25,12 @@
  *    packets count as so many.
  *  - Slow start, congestion avoidance and losses are otherwise Reno's.
  *
+ * Readings
+ *  - The mean's memory of 500 ACKs is what tells ISS from LISS:
+ *    with five steady connections on 20 Mbit/s and 100 ms, the oldest at 73 packets
+ *    after 4113 ACKs, a newcomer's ssthresh is 54 packets with a = 0.002, 59 with 0.02,
+ *    60 with 0.2 and with LISS; 5/6 of 73 is 60.8.
+ *
  * Cost: a loss is 1.9 times CUBIC's, for it notes the connection's state.
  */
 #include "cc_group.h"

@@ -5,13 +5,15 @@
  * In a nutshell: RED as Floyd and Jacobson (IEEE/ACM ToN 1(4), 1993) wrote it, in
  * front of one child that holds the packets (a shaper with its buffer).  At each
  * arrival the average becomes avg + w_q (q - avg), or, where the queue was empty,
- * (1 - w_q)^m avg with m the packets that could have been sent meanwhile.  Below
- * min_th nothing is dropped; up to max_th packets are with
+ * (1 - w_q)^(m + 1) avg with m the packets that could have been sent meanwhile (the
+ * paper has m; ns-2, in which the theses measure, counts the arrival as well).
+ * Below min_th nothing is dropped; up to max_th packets are with
  *
  *	p_b = max_p (avg - min_th) / (max_th - min_th),  p_a = p_b / (1 - count p_b)
  *
- * where count packets have passed since the last one dropped; above, all of them,
- * or, if gentle, with a share that rises to 1 at 2 max_th (Floyd 2000).
+ * where count packets have passed since the last one dropped, be it by the child;
+ * above, all of them, or, if gentle, with a share that rises to 1 at 2 max_th
+ * (Floyd 2000).
  *
  * Differences from sch_red: queues are in packets, so a packet's length does not
  * matter; w_q and max_p are exact and no powers of two; thresholds are bounded by
@@ -154,6 +156,7 @@ static int warp_red_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_bu
 	if (ret != NET_XMIT_SUCCESS) {
 		if (net_xmit_drop_count(ret)) {
 			q->told.pdrop++;
+			q->passed = 0;
 			qdisc_qstats_drop(sch);
 		}
 		return ret;

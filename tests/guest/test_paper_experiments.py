@@ -51,7 +51,7 @@ SHORT = {
     "yu2009/fig4-36.yml": Short(30, "cca=spm"),
     "yu2009/fig2-3.yml": Short(40, "cca=miss,rate=8mbit"),
     "yu2009/packet-pairs.yml": Short(40, "cross=poisson"),
-    "yu2009/ssipp-single.yml": Short(5, "size=40KB,rate=15mbit"),
+    "yu2009/ssipp-single.yml": Short(5, "size=40KB"),
 }
 
 

@@ -24,6 +24,7 @@ COUNT = 5000
 PACKET_NS = 8 * MS  # 1000 bytes at 1 Mbit/s
 WORDS = "red_packets min=10p max=30p p=10% weight=0.02 packet=1000B"
 FAST = "steps 0s=1mbit 10s=100mbit"
+STEEP = "red_packets min=5p max=50p p=50% weight=0.02 packet=1000B"
 JOBS = {
     # frames come 1.3 times too fast: the average passes min, max, and falls again; no two events in one instant
     "hard": Traffic({"rate": "steps 0s=1mbit 1h=1mbit", "delay": "7ms", "buffer": "500p", "queue": WORDS}, COUNT, 6_131_017, (1000,)),
@@ -31,6 +32,9 @@ JOBS = {
         {"rate": "steps 0s=1mbit 1h=1mbit", "delay": "7ms", "buffer": "500p", "queue": WORDS + " gentle"},
         COUNT, 4_131_017, (1000,)),
     "idle": Traffic({"rate": FAST, "delay": "7ms", "buffer": "500p", "queue": WORDS}, 3000, 6_131_017, (1000,)),
+    # nearly every second frame finds the buffer full; the average stays far below max
+    "overfull": Traffic(
+        {"rate": "steps 0s=1mbit 1h=1mbit", "delay": "7ms", "buffer": "8p", "queue": STEEP}, COUNT, 4_131_017, (1000,)),
     "shaped": Traffic({"rate": "1mbit", "delay": "7ms", "buffer": "500p", "queue": WORDS}, COUNT, 6_131_017, (1000,)),
     "full": Traffic({"rate": "1mbit", "delay": "1ms", "buffer": "17p", "queue": "red_packets min=100p max=300p"}, 60, 0, (1000,)),
 }  # fmt: skip
@@ -48,10 +52,12 @@ class Frame:
     average: float
     chance: float
     dropped: bool
+    waiting: int
 
 
 def paper(found: Any, name: str, packet_ns: float) -> list[Frame]:
-    """Floyd and Jacobson 1993 Fig 2, in floating point, with the queue and the drops that were seen."""
+    """Floyd and Jacobson 1993 Fig 2, in floating point, with the queue and the drops that were seen; after an idle time with the
+    step of the arrival as well, as ns-2 has it."""
     job, queue = JOBS[name], direction(JOBS[name].words).queue
     assert queue.min_packets and queue.max_packets and queue.probability and queue.weight
     gone, left = (
@@ -79,7 +85,7 @@ def paper(found: Any, name: str, packet_ns: float) -> list[Frame]:
                 above = (average - queue.max_packets) / queue.max_packets
                 share = queue.probability + (1 - queue.probability) * above if queue.gentle and above < 1 else 1.0
             chance = min(1.0, share / (1 - count * share)) if count * share < 1 else 1.0
-        frames.append(Frame(average, chance, bool(gone[number])))
+        frames.append(Frame(average, chance, bool(gone[number]), len(waiting)))
         if gone[number]:
             count = 0
         else:
@@ -104,6 +110,18 @@ def test_each_frame_meets_the_papers_chance(arrivals: dict[str, Any]) -> None:
     frames = paper(arrivals["hard"], "hard", PACKET_NS)
     assert max(frame.average for frame in frames) > 20
     assert_chances(frames)
+
+
+def test_a_full_buffer_s_drops_begin_the_count_anew(arrivals: dict[str, Any]) -> None:
+    """ "The number of packets since the last one dropped" (ns-2 counts so too): of the frames that find room."""
+    frames = paper(arrivals["overfull"], "overfull", PACKET_NS)
+    full = 1 + max(frame.waiting for frame in frames if not frame.dropped)
+    room = [frame for frame in frames if frame.waiting < full and 0 < frame.chance < 1]
+    drops, expected = sum(frame.dropped for frame in room), sum(frame.chance for frame in room)
+    print(drops, expected, len(room), full)
+    assert sum(frame.waiting >= full for frame in frames) > 1000
+    assert expected > 30
+    assert abs(drops - expected) < 3.3 * math.sqrt(sum(frame.chance * (1 - frame.chance) for frame in room))
 
 
 def test_gentle_lets_the_chance_rise_beyond_max(arrivals: dict[str, Any]) -> None:
