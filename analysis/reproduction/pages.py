@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.metrics import lookup
 from analysis.reproduction.figures import draw
 from analysis.reproduction.outcomes import Evidence, Judged
 from base.files import replace_bytes
@@ -32,9 +34,24 @@ def write_pages(
         figures = draw(folder, entries, experiments)
         written += figures.values()
         written.append(_put(folder / f"{name}.md", "".join(_page(theses[name], entries, figures, folder))))
+    if experiments:
+        written.append(_put(folder / "runs.json", _runs(experiments)))
     if set(by_thesis) == set(theses):
         written.append(_put(folder / "README.md", "".join(_over_all(theses, by_thesis))))
     return written
+
+
+def _runs(experiments: Mapping[str, Any]) -> str:
+    """The runs behind the pages: id (with a hash of what decides it), verdict, digest of the captures, metrics of its file."""
+    rows = {
+        file: [
+            {"run": run.run, "params": dict(run.params), "seed": run.seed, "verdict": run.verdict, "packets": run.packets,
+             "metrics": {name: lookup(dict(run.metrics), name) for name in experiment.metrics}}
+            for run in runs if run.complete
+        ]
+        for file, (experiment, runs) in sorted(experiments.items())
+    }  # fmt: skip
+    return json.dumps(rows, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def _put(file: Path, text: str) -> Path:

@@ -18,6 +18,7 @@ from schema.claims import Claim
 from schema.load import Document, load
 from schema.model import Experiment
 from schema.published import Published
+from testbed.reproduction import emulated as _emulated  # noqa: F401 (registers what it decides)
 from testbed.reproduction.printed import strange
 
 
