@@ -111,7 +111,7 @@ class Judged:
 
 def _in_words(one: Evidence) -> str:
     beside = (
-        f"{one.published} printed, {one.measured} here" if one.published and one.measured else one.measured or one.says
+        f"{one.published} asked, {one.measured} here" if one.published and one.measured else one.measured or one.says
     )
     return f"{beside} ({one.reason})" if one.reason else beside
 

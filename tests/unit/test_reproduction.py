@@ -6,8 +6,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from analysis.models import REGISTRY, afifi2014, ho2008, tokuda2003
 from analysis.reproduction.outcomes import Evidence, judged, of_checks
 from analysis.reproduction.pages import write_pages
+from analysis.results import Run
 from base.errors import SpecError, UsageError
 from kernels.reference import medley
 from schema.catalogue import Catalogue, Entry, catalogues, load
@@ -317,3 +320,25 @@ def test_pages_show_entries_parts_and_what_is_open(tmp_path: Path) -> None:
     before = page
     write_pages(tmp_path, {"ho2008": thesis}, [found], {})
     assert (tmp_path / "ho2008.md").read_text() == before
+
+
+def test_the_runs_behind_the_pages_lie_beside_them(tmp_path: Path) -> None:
+    one = entry()
+    thesis = Catalogue(catalogue="ho2008", thesis="A thesis", entries=[one])
+    run = Run("small", "s1-0", tmp_path, seed=1, params={"cca": "reno"}, status="complete", verdict="valid", packets="ab",
+              metrics={"utilization": 0.5, "queue_drops": 3})  # fmt: skip
+    failed = dataclasses.replace(run, status="failed")
+    experiment = SimpleNamespace(name="small", metrics=["utilization"], claims=[], published=[])
+    write_pages(tmp_path, {"ho2008": thesis}, [judged(one, [])], {"experiments/a.yml": (experiment, (run, failed))})
+    assert json.loads((tmp_path / "runs.json").read_text()) == {
+        "experiments/a.yml": [
+            {
+                "run": "s1-0",
+                "params": {"cca": "reno"},
+                "seed": 1,
+                "verdict": "valid",
+                "packets": "ab",
+                "metrics": {"utilization": 0.5},
+            }
+        ]
+    }
