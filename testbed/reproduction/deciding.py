@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from analysis import claims, published
 from analysis.models import REGISTRY
 from analysis.reproduction.measured import MEASURED
 from analysis.reproduction.outcomes import Evidence, Judged, judged, of_checks, of_claim, of_row
-from analysis.results import Run, load_experiment
+from analysis.results import Run, load_experiment, show
 from plan.model import Plan
 from schema.catalogue import Entry
+from schema.claims import Claim, Order, Sides
 from testbed.commands.prepared import answered_ids
 from testbed.experiments import Prepared, prepare
 from testbed.identity import newest_of
@@ -31,6 +34,7 @@ class Standing:
     prepared: Prepared
     runs: tuple[Run, ...]
     missing: tuple[Plan, ...]
+    missing_params: tuple[Mapping[str, Any], ...]
     done: tuple[tuple[Run, Plan], ...]
 
     @property
@@ -59,14 +63,15 @@ class Decider:
         results = Results(self._results, prepared.experiment.name)
         kind = prepared.experiment.host
         runs = load_experiment(results.folder, answered_ids(prepared, kind, results)) if results.folder.is_dir() else ()
-        missing, done = [], []
+        missing, params, done = [], [], []
         for run, plan in zip(prepared.runs, prepared.plans, strict=True):
             answer = newest_of(run, kind, runs)
             if answer is not None and answer.complete:
                 done.append((answer, plan))
             else:
                 missing.append(plan)
-        return Standing(bound, prepared, tuple(runs), tuple(missing), tuple(done))
+                params.append(run.params)
+        return Standing(bound, prepared, tuple(runs), tuple(missing), tuple(params), tuple(done))
 
     def cost(self, bounds: Sequence[Bound]) -> Cost:
         """Of what is missing."""
@@ -105,8 +110,14 @@ class Decider:
             ]
             if parts:
                 found = claims.check(claim, standing.runs, self._elsewhere)
+                waiting = sum(about(claim, params) for params in standing.missing_params)
                 for part, explains in parts:
-                    yield of_claim(found, part, bound.file, explains=explains)
+                    one = of_claim(found, part, bound.file, explains=explains)
+                    if waiting and one.held == "holds":  # so far
+                        one = dataclasses.replace(
+                            one, held="undecided", reason=f"so far it holds; {waiting} of its runs are missing"
+                        )
+                    yield one
         for table in bound.experiment.published:
             parts = [(name.partition("/")[2], False) for name in table.decides if name.startswith(f"{entry.id}/")]
             for part, _ in parts:
@@ -125,6 +136,19 @@ class Decider:
 
     def _elsewhere(self, name: str) -> Sequence[Run]:
         return load_experiment(self._results / name)
+
+
+def about(claim: Claim, params: Mapping[str, Any]) -> bool:
+    """Whether a claim speaks of the runs with these parameters."""
+    relation = claim.relation
+    sides: list[Mapping[str, Any]] = (
+        [relation.first.where, relation.second.where] if isinstance(relation, Sides) else [{}]
+    )
+    if isinstance(relation, Order) and relation.of is not None:
+        sides = [{relation.of: value} for value in relation.values or ()]
+    return any(
+        all(show(params.get(name)) == show(value) for name, value in {**claim.where, **side}.items()) for side in sides
+    )
 
 
 def counts(found: Sequence[Judged]) -> Mapping[str, int]:

@@ -27,6 +27,7 @@ from testbed import cli
 from testbed.commands import reproduce
 from testbed.reproduction.bindings import Bindings, chosen, read
 from testbed.reproduction.costs import Cost
+from testbed.reproduction.deciding import about
 from testbed.reproduction.printed import strange
 from tests import lab
 
@@ -342,3 +343,14 @@ def test_the_runs_behind_the_pages_lie_beside_them(tmp_path: Path) -> None:
             }
         ]
     }
+
+
+def test_a_claim_waits_for_the_runs_that_it_speaks_of() -> None:
+    both = {"source": "x", "metric": "utilization", "where": {"buffer": "50p"}}
+    greater = Claim.model_validate({**both, "greater": {"first": {"cca": "a"}, "second": {"cca": "b"}}})
+    near = Claim.model_validate({"source": "x", "metric": "utilization", "where": {"cca": "a"}, "bounds": {"max": 1}})
+    assert about(greater, {"cca": "a", "buffer": "50p"})
+    assert not about(greater, {"cca": "a", "buffer": "250p"})
+    assert not about(greater, {"cca": "c", "buffer": "50p"})
+    assert about(near, {"cca": "a", "buffer": "250p"})
+    assert not about(near, {"cca": "b", "buffer": "250p"})
