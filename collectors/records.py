@@ -38,7 +38,7 @@ SCHEMAS: dict[str, list[tuple[str, pa.DataType]]] = {
         *_columns(pa.int64(), "initial_seq mss_bytes window_scale"),
         *_columns(pa.bool_(), "sack timestamps ecn"),
         *_columns(pa.int64(), "data_packets unique_bytes max_payload_bytes"),
-        *_columns(pa.int64(), "fast_retransmissions timeout_retransmissions tail_probe_retransmissions"),
+        *_columns(pa.int64(), "fast_retransmissions timeout_retransmissions timeouts tail_probe_retransmissions"),
         *_columns(
             pa.int64(), "other_retransmissions spurious_retransmissions spurious_by_dsack spurious_by_timestamps"
         ),

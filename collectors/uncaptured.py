@@ -121,6 +121,8 @@ def _complete(row: dict[str, Any], told: dict[str, str], probe: Columns, samples
         _round_trips(row, told, probe, samples)
     if "retransmissions" not in told and samples:
         _retransmissions(row, told, samples)
+    if "highest" not in told and probe:
+        told["highest"] = PROBE
     if probe or samples:
         told["window"] = PROBE if probe else SAMPLES
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of the bottleneck's queue, from its samples."""
+"""Metrics of queues, from their samples: of the bottleneck's, and of any by the name of its interface."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ LEAST_COVERAGE = 0.9
 
 
 def _covered(run: RunRecords) -> tuple[Columns, Window] | None:
-    """The samples in order with the sampled part of the window, None where too little of it was sampled."""
-    if run.queue is None or run.queue["t_s"].size < 2:
+    """The bottleneck's samples in order with the sampled part of the window, None where too little of it was sampled."""
+    return None if run.queue is None else _sampled(run.queue, run)
+
+
+def _sampled(samples: Columns, run: RunRecords) -> tuple[Columns, Window] | None:
+    if samples["t_s"].size < 2:
         return None
-    order = np.argsort(run.queue["t_s"], kind="stable")
-    queue = {name: values[order] for name, values in run.queue.items()}
+    order = np.argsort(samples["t_s"], kind="stable")
+    queue = {name: values[order] for name, values in samples.items()}
     sampled = Window(max(run.window.start_s, float(queue["t_s"][0])), min(run.window.end_s, float(queue["t_s"][-1])))
     if sampled.length_s <= 0 or sampled.length_s < LEAST_COVERAGE * run.window.length_s:
         return None
@@ -63,9 +67,10 @@ def queue_mean_packets(run: RunRecords) -> float | None:
     Source: Ho 2008 figures 5.7 and 5.10; queues.backlog_packets.
     """
     covered = _covered(run)
-    if covered is None:
-        return None
-    queue, sampled = covered
+    return None if covered is None else _mean_backlog(*covered)
+
+
+def _mean_backlog(queue: Columns, sampled: Window) -> float:
     edges_s = np.clip(np.append(queue["t_s"], sampled.end_s), sampled.start_s, sampled.end_s)
     return float(np.sum(queue["backlog_packets"] * np.diff(edges_s)) / sampled.length_s)
 
@@ -115,3 +120,43 @@ def loss_rate(run: RunRecords) -> float | None:
         return None
     dropped, sent = (_events(covered[0], field, covered[1]) for field in ("drops", "sent_packets"))
     return dropped / (dropped + sent) if dropped + sent > 0 else None
+
+
+def _named(run: RunRecords) -> dict[str, tuple[Columns, Window]]:
+    """Samples of each interface that something passed, by its name."""
+    covered = {name: found for name, samples in run.queues.items() if (found := _sampled(samples, run)) is not None}
+    return {name: found for name, found in covered.items() if found[0]["sent_packets"][-1] > 0}
+
+
+@metric("queue_departed_packets", needs=(QUEUE,), unit="packets", label="Departures", keyed="interface")
+def queue_departed_packets(run: RunRecords) -> dict[str, int]:
+    """Packets that left the queue of an interface; parts are interfaces that something passed, like `r1-eth1`.
+
+    Source: Yu 2009 s3.3.2 (packets that left the queue R-T); queues.sent_packets, a counter.
+    """
+    return {name: _events(*_counter(found, "sent_packets")) for name, found in _named(run).items()}
+
+
+@metric("queue_arrived_packets", needs=(QUEUE,), unit="packets", label="Arrivals", keyed="interface")
+def queue_arrived_packets(run: RunRecords) -> dict[str, int]:
+    """Packets that came to the queue of an interface: those that left it, were dropped, and by how many more wait in the end.
+
+    Source: Yu 2009 s3.3.2 (packets that arrived at the queue R-T); queues.sent_packets, queues.drops, queues.backlog_packets.
+    """
+    fields = ("sent_packets", "drops", "backlog_packets")
+    return {name: sum(_events(*_counter(found, f)) for f in fields) for name, found in _named(run).items()}
+
+
+@metric(
+    "queue_backlog_packets", needs=(QUEUE,), unit="packets", label="Mean backlog", better="lower", keyed="interface"
+)
+def queue_backlog_packets(run: RunRecords) -> dict[str, float]:
+    """Backlog of an interface's queue averaged over time, as queue_mean_packets is for the bottleneck.
+
+    Source: Yu 2009 s3.3.2 (mean queue R-T); queues.backlog_packets.
+    """
+    return {name: _mean_backlog(*found) for name, found in _named(run).items()}
+
+
+def _counter(found: tuple[Columns, Window], field: str) -> tuple[Columns, str, Window]:
+    return found[0], field, found[1]

@@ -45,6 +45,11 @@ RTT = Need("round-trip times", "rtt", (AT_SENDER, PROBE, SAMPLES), _SAMPLED)
 RETRANSMISSIONS = Need(
     "retransmissions", "retransmissions", (AT_SENDER, SAMPLES), f"{_ENDS} or samplers.sockets: 100ms"
 )
+PACKETS = Need("delivered packets", "delivered", (AT_RECEIVER, AT_SENDER), _ENDS)
+HIGHEST = Need("highest sequence numbers", "highest", (AT_SENDER, PROBE), f"{_ENDS} or samplers.tcp_probe: true")
+WINDOW = Need("congestion windows", "window", (PROBE, SAMPLES), "samplers.tcp_probe: true or samplers.sockets: 100ms")
+EACH_WINDOW = Need("congestion windows at each ACK", "window", (PROBE,), "samplers.tcp_probe: true")
+TIMEOUTS = Need("expiries of the retransmission timer", "sent", (AT_SENDER,), _ENDS)
 COMPLETION = Need("completion of a size", "sent", (AT_SENDER,), _ENDS)
 QUEUE = Need(
     "samples of the bottleneck's queue", "", (QUEUES,), "samplers.queues: 10ms, and a topology with a bottleneck"

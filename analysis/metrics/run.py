@@ -15,7 +15,8 @@ from analysis.arrays import np
 from analysis.errors import ContextError, RecordsError
 from analysis.records import Columns
 
-INTERVAL_COLUMNS = ("t_s", "width_s", "wire_bytes", "payload_bytes", "delivered_bytes")
+INTERVAL_COLUMNS = ("t_s", "width_s", "wire_bytes", "payload_bytes", "retransmitted_bytes", "delivered_bytes")
+WINDOW_COLUMNS = ("t_s", "cwnd_packets", "ssthresh_packets", "snd_una", "snd_nxt")
 QUEUE_COLUMNS = ("t_s", "backlog_packets", "sent_packets", "sent_bytes", "drops", "marks")
 
 
@@ -45,6 +46,8 @@ class RunRecords:
     """What the metrics are functions of.
 
     queue: None where no bottleneck is named or nothing was sampled there
+    queues: of every sampled interface, by its name
+    windows: by flow its congestion window over time, at each ACK (with ssthresh and what is acknowledged) or as sampled
     sources: by flow, which record each quantity comes from (analysis.metrics.needs); empty: nothing is said of it
     """
 
@@ -58,6 +61,8 @@ class RunRecords:
     applications: tuple[Mapping[str, Any], ...] = ()
     changes_s: tuple[float, ...] = ()
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    queues: Mapping[str, Columns] = field(default_factory=dict)
+    windows: Mapping[str, Columns] = field(default_factory=dict)
 
     @property
     def tcp_flows(self) -> tuple[Mapping[str, Any], ...]:
@@ -87,10 +92,8 @@ def read_run(run_dir: Path, context: Mapping[str, Any]) -> RunRecords:
     """Read the records of one run folder."""
     window, bottleneck = parse_context(context)
     folder = run_dir / "records"
-    queue = None
-    if bottleneck is not None:
-        queues = records.collect(folder / "queues.parquet", ("node", "interface"), QUEUE_COLUMNS)
-        queue = queues.get((bottleneck.node, bottleneck.interface))
+    sampled = records.collect(folder / "queues.parquet", ("node", "interface"), QUEUE_COLUMNS)
+    queue = None if bottleneck is None else sampled.get((bottleneck.node, bottleneck.interface))
     flows = tuple(records.rows(folder / "flows.parquet"))
     rtt_sum_ms, rtt_samples = _round_trips(folder, window, {flow["flow"] for flow in flows})
     intervals = records.collect(folder / "intervals.parquet", ("flow",), INTERVAL_COLUMNS)
@@ -105,7 +108,26 @@ def read_run(run_dir: Path, context: Mapping[str, Any]) -> RunRecords:
         applications=tuple(_applications(folder / "applications.json")),
         changes_s=tuple(sorted({float(t) for t in context.get("changes_s") or ()})),
         sources=context.get("sources") or {},
+        queues={interface: columns for (_, interface), columns in sampled.items()},
+        windows=_windows(folder),
     )
+
+
+def _windows(folder: Path) -> dict[str, Columns]:
+    """Each flow's window from tcp_probe, else as its socket was sampled, in the order of time."""
+    probed = records.collect(folder / "sockets.parquet", ("flow",), WINDOW_COLUMNS)
+    found = {flow: columns for (flow,), columns in probed.items()}
+    for (flow,), columns in records.collect(folder / "tcp_info.parquet", ("flow",), WINDOW_COLUMNS[:2]).items():
+        found.setdefault(flow, columns)
+    return {flow: _in_order(columns) for flow, columns in found.items()}
+
+
+def _in_order(columns: Columns) -> Columns:
+    times_s = columns["t_s"]
+    if (np.diff(times_s) >= 0).all():
+        return columns
+    order = np.argsort(times_s, kind="stable")
+    return {name: values[order] for name, values in columns.items()}
 
 
 RTT_SOURCES = (("acks", "rtt_us"), ("sockets", "srtt_us"), ("tcp_info", "rtt_us"))

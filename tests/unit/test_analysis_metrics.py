@@ -61,6 +61,7 @@ def intervals(rates_mbps: list[float], width_s: float = 1.0, start_s: float = 0.
         "width_s": np.full(count, width_s),
         "wire_bytes": moved * 1.1,
         "payload_bytes": moved,
+        "retransmitted_bytes": np.zeros(count),
         "delivered_bytes": moved,
     }
 

@@ -20,10 +20,11 @@ from tests.pcap_scenarios import SCENARIOS
 EXPECTED: dict[str, dict[str, Any]] = {
     "clean": {"rtt_samples": 6},
     "one_loss": {"fast_retransmissions": 1, "duplicate_acks": 4, "rtt_samples": 3, "sack_blocks": 4},
-    "tail_loss": {"timeout_retransmissions": 1, "rtt_samples": 4},
+    "tail_loss": {"timeout_retransmissions": 1, "timeouts": 1, "rtt_samples": 4},
     "tail_probe": {"tail_probe_retransmissions": 1, "rtt_samples": 4},
     "spurious_timeout": {
         "timeout_retransmissions": 1,
+        "timeouts": 1,
         "spurious_retransmissions": 1,
         "spurious_by_timestamps": 1,
         "dsack_blocks": 1,
@@ -31,6 +32,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     },
     "spurious_by_dsack": {
         "timeout_retransmissions": 1,
+        "timeouts": 1,
         "spurious_retransmissions": 1,
         "spurious_by_dsack": 1,
         "spurious_by_timestamps": 0,
@@ -40,7 +42,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     },
     "window_limited": {"window_limited_s": 0.04, "rtt_samples": 4},
     "wrap": {"rtt_samples": 6},
-    "reneging": {"timeout_retransmissions": 3, "sack_reneged": 1, "duplicate_acks": 2, "rtt_samples": 3},
+    "reneging": {"timeout_retransmissions": 3, "timeouts": 1, "sack_reneged": 1, "duplicate_acks": 2, "rtt_samples": 3},
     "simultaneous_open": {"rtt_samples": 2},
     "keep_alive": {"keep_alives": 2, "rtt_samples": 3, "payload_bytes": 1001, "delivered_bytes": 1000},
     "reset": {"end_reason": "reset", "rtt_samples": 2},
@@ -50,7 +52,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "both_ways": {"forward": False, "rtt_samples": 5},
 }
 NOTHING = (
-    "fast_retransmissions", "timeout_retransmissions", "tail_probe_retransmissions", "other_retransmissions",
+    "fast_retransmissions", "timeout_retransmissions", "timeouts", "tail_probe_retransmissions", "other_retransmissions",
     "spurious_retransmissions", "out_of_order_packets", "gaps", "unseen_bytes", "sack_reneged", "keep_alives",
     "zero_windows", "zero_window_probes", "dsack_blocks", "out_of_window_packets",
 )  # fmt: skip

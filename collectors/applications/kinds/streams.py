@@ -30,6 +30,7 @@ def transfers(sides: Sides, parts: list[TrafficPlan]) -> dict[str, Any]:
         "failed": sum(transfer["error"] is not None for transfer in transfers_started),
         "received_bytes": sum(server["bytes"] for server in sides["server"]),
         **spread("completion", "s", [transfer["completion_s"] for transfer in completed]),
+        **spread("throughput", "mbps", [transfer["delivered_bytes"] * 8e-6 / transfer["completion_s"] for transfer in completed]),
     }  # fmt: skip
 
 

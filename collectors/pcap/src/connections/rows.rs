@@ -103,6 +103,7 @@ fn row(c: &Connection, side: usize, scale: &Scale) -> Vec<Value> {
         i64::from(d.max_payload).into(),
         t.fast.into(),
         t.timeout.into(),
+        t.timeouts.into(),
         t.tail_probe.into(),
         t.other.into(),
         (t.spurious_dsack + t.spurious_timestamps).into(),

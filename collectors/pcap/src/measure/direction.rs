@@ -263,6 +263,7 @@ impl Direction {
         let reported = self.duplicates >= 3 || self.sacked.end().is_some_and(|sacked| sacked > end);
         if head && waited >= rto / 10 * 9 {
             self.timeout_until = self.nxt;
+            self.totals.timeouts += 1;
             return Cause::Timeout;
         }
         if self.una < self.timeout_until {

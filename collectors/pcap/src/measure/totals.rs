@@ -17,6 +17,8 @@ pub struct Totals {
     pub retransmitted_bytes: u64,
     pub fast: u64,
     pub timeout: u64,
+    /// How often the sender's timer expired: several segments may be sent again after one.
+    pub timeouts: u64,
     pub tail_probe: u64,
     pub other: u64,
     pub spurious_dsack: u64,

@@ -51,6 +51,7 @@ pub const FIELDS: &[Field] = &[
     field("max_payload_bytes", I64),
     field("fast_retransmissions", I64),
     field("timeout_retransmissions", I64),
+    field("timeouts", I64),
     field("tail_probe_retransmissions", I64),
     field("other_retransmissions", I64),
     field("spurious_retransmissions", I64),

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Congestion windows of single flows, as tcp_probe or the samples of their sockets have them."""
+
+from __future__ import annotations
+
+from analysis.arrays import np
+from analysis.metrics.needs import EACH_WINDOW, WINDOW
+from analysis.metrics.registry import metric
+from analysis.metrics.run import RunRecords
+from analysis.records import Columns
+
+# Times for which `cwnd_packets` has a value: three decades, so that a run of any length has some tens.
+TIMES_S = (*range(1, 10), *range(10, 100, 10), *range(100, 1000, 100), 1000)
+MOST_FLOWS = 50
+
+
+@metric("cwnd_max_packets", needs=(WINDOW,), unit="packets", label="Largest window", keyed="flow")
+def cwnd_max_packets(run: RunRecords) -> dict[str, float | None]:
+    """Largest congestion window of each flow after the warm-up, in packets of its MSS.
+
+    Source: Afifi 2014 ch. 8 (largest cwnd of each algorithm); sockets.cwnd_packets, else tcp_info.cwnd_packets.
+    """
+    found: dict[str, float | None] = {}
+    for flow in run.tcp_flows:
+        columns = run.windows.get(flow["flow"])
+        if columns is None:
+            found[flow["flow"]] = None
+            continue
+        inside = (columns["t_s"] >= run.window.start_s) & (columns["t_s"] <= run.window.end_s)
+        found[flow["flow"]] = float(columns["cwnd_packets"][inside].max()) if inside.any() else None
+    return found
+
+
+@metric("cwnd_packets", needs=(WINDOW,), unit="packets", label="Window at a time", keyed="flow.seconds")
+def cwnd_packets(run: RunRecords) -> dict[str, float | None]:
+    """Congestion window of each flow at a time of the run, in packets: that of the last ACK or sample until then.
+
+    Times are 1 to 9, 10 to 90 by 10, 100 to 900 by 100 and 1000 s from the run's start; a part is named by flow and seconds,
+    `f1.500`. Null before a flow's first ACK and after its last. Of the first 50 flows.
+
+    Source: Yu 2009 s4.6.3 (cwnd of the cross flows at 500 s); sockets.cwnd_packets, else tcp_info.cwnd_packets.
+    """
+    found: dict[str, float | None] = {}
+    for flow in run.tcp_flows[:MOST_FLOWS]:
+        columns = run.windows.get(flow["flow"])
+        for time_s in TIMES_S:
+            if time_s <= run.window.end_s:
+                found[f"{flow['flow']}.{time_s}"] = None if columns is None else _window_at(columns, time_s)
+    return found
+
+
+def _window_at(columns: Columns, time_s: float) -> float | None:
+    times_s = columns["t_s"]
+    place = int(np.searchsorted(times_s, time_s, side="right")) - 1
+    ended = place == times_s.size - 1 and time_s > times_s[-1]
+    return None if place < 0 or ended else float(columns["cwnd_packets"][place])
+
+
+@metric(
+    "slow_start_ssthresh_packets", needs=(EACH_WINDOW,), unit="packets", label="ssthresh of slow start", keyed="flow"
+)
+def slow_start_ssthresh_packets(run: RunRecords) -> dict[str, float | None]:
+    """Slow-start threshold of each flow in force as its first slow start ends, in packets: an algorithm's estimate, where it makes one.
+
+    Slow start ends where cwnd reaches ssthresh, which is then the value, or where an ACK that acknowledges nothing new, or a timeout,
+    cuts ssthresh (a loss): then the value is the one from before the cut. Null where ssthresh was infinite until then, and where
+    slow start does not end.
+
+    Source: Yu 2009 s4.6.3, table 4-1 (estimated ssthresh), RFC 5681 s3.1; sockets.ssthresh_packets, sockets.cwnd_packets,
+    sockets.snd_una.
+    """
+    found: dict[str, float | None] = {}
+    for flow in run.tcp_flows:
+        columns = run.windows.get(flow["flow"])
+        known = columns is not None and "ssthresh_packets" in columns
+        found[flow["flow"]] = _at_end_of_slow_start(columns) if columns is not None and known else None
+    return found
+
+
+def _at_end_of_slow_start(columns: Columns) -> float | None:
+    threshold = np.where(np.isnan(columns["ssthresh_packets"]), np.inf, columns["ssthresh_packets"])
+    reached = np.flatnonzero(columns["cwnd_packets"] >= threshold)
+    # a row stands before its own ACK is taken up: what changed since the row before, that row's ACK changed
+    stuck = np.diff(columns["snd_una"]) <= 0
+    cut = np.flatnonzero((threshold[1:] < threshold[:-1]) & stuck) + 1
+    ends = [int(places[0]) for places in (reached, cut) if places.size]
+    if not ends:
+        return None
+    end = min(ends)
+    value = float(threshold[end - 1] if cut.size and cut[0] == end else threshold[end])
+    return value if np.isfinite(value) else None
