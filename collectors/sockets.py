@@ -43,8 +43,12 @@ COUNTERS = {
     "data_segs_out": ("=I", 156),
     "bytes_sent": ("=Q", 200),
     "bytes_retrans": ("=Q", 208),
+    "timeouts": ("=H", 240),
 }
-"""What stands in for captures where there are none (collectors.uncaptured); no columns of the record."""
+"""What stands in for captures where there are none (collectors.uncaptured); no columns of the record. `timeouts` (tcpi_total_rto) is there
+since Linux 6.7."""
+UNKNOWN = 2**63 - 1
+MISSING = {"timeouts": UNKNOWN}
 
 
 def rows(
@@ -83,9 +87,9 @@ def _row(sample: Sample, message: memoryview, flow_of: Mapping[tuple[int, int, i
         return {}
     congestion = bytes(attrs.get(CONG, b"")).rstrip(b"\0").decode(errors="replace")
     fields = {name: struct.unpack_from(form, attrs[INFO], offset)[0] for name, (form, offset) in FIELDS.items()}
-    for name, (form, offset) in COUNTERS.items():  # a kernel before 4.19 ends earlier
+    for name, (form, offset) in COUNTERS.items():  # older kernels end earlier
         whole = len(attrs[INFO]) >= offset + struct.calcsize(form)
-        fields[name] = struct.unpack_from(form, attrs[INFO], offset)[0] if whole else 0
+        fields[name] = struct.unpack_from(form, attrs[INFO], offset)[0] if whole else MISSING.get(name, 0)
     # struct tcpvegas_info: vegas and some others say here whether they are at work, modules of this project their phase
     phase = struct.unpack_from("=I", attrs[VEGAS])[0] if VEGAS in attrs else None
     return {"time_ns": sample.time_ns, "flow": flow, "ca": congestion, "ca_phase": phase, **fields}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from collectors import records
+from collectors import records, sockets
 from collectors.sources import PROBE, PROGRAM, SAMPLES
 from collectors.wire import INTERVAL_S
 from network.model import address_plan
@@ -121,6 +121,11 @@ def _complete(row: dict[str, Any], told: dict[str, str], probe: Columns, samples
         _round_trips(row, told, probe, samples)
     if "retransmissions" not in told and samples:
         _retransmissions(row, told, samples)
+    if (
+        samples and int(samples["timeouts"][-1]) != sockets.UNKNOWN
+    ):  # the kernel's own count goes before a capture's estimate
+        told["timeouts"] = SAMPLES
+        row["timeouts"] = int(samples["timeouts"][-1])
     if "highest" not in told and probe:
         told["highest"] = PROBE
     if probe or samples:

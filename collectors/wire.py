@@ -157,7 +157,9 @@ def _sides(
 
 def _sources(at_source: Tables | None, at_destination: Tables | None) -> dict[str, str]:
     delivered = AT_RECEIVER if at_destination is not None else f"{AT_SENDER}, its ACKs"
-    sender = {} if at_source is None else dict.fromkeys(("sent", "rtt", "retransmissions", "highest"), AT_SENDER)
+    sender = (
+        {} if at_source is None else dict.fromkeys(("sent", "rtt", "retransmissions", "highest", "timeouts"), AT_SENDER)
+    )
     return {"delivered": delivered, **sender}
 
 

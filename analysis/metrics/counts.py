@@ -93,6 +93,9 @@ def _highest(run: RunRecords, flow: str) -> float | None:
 def timeouts(run: RunRecords) -> dict[str, int | None]:
     """How often each flow's retransmission timer expired, in its whole life; a timer that backs off counts each time.
 
-    Source: Afifi 2014 ch. 8 (falls to one segment), RFC 6298 s5; flows.timeouts.
+    The kernel's own count, of the socket's last sample; else the estimate from a capture at the sender, which may be some more
+    where much is lost.
+
+    Source: Afifi 2014 ch. 8 (falls to one segment), RFC 6298 s5; tcp_info's tcpi_total_rto, else flows.timeouts.
     """
     return {flow["flow"]: flow.get("timeouts") for flow in run.tcp_flows}

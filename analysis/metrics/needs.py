@@ -49,7 +49,12 @@ PACKETS = Need("delivered packets", "delivered", (AT_RECEIVER, AT_SENDER), _ENDS
 HIGHEST = Need("highest sequence numbers", "highest", (AT_SENDER, PROBE), f"{_ENDS} or samplers.tcp_probe: true")
 WINDOW = Need("congestion windows", "window", (PROBE, SAMPLES), "samplers.tcp_probe: true or samplers.sockets: 100ms")
 EACH_WINDOW = Need("congestion windows at each ACK", "window", (PROBE,), "samplers.tcp_probe: true")
-TIMEOUTS = Need("expiries of the retransmission timer", "sent", (AT_SENDER,), _ENDS)
+TIMEOUTS = Need(
+    "expiries of the retransmission timer",
+    "timeouts",
+    (SAMPLES, AT_SENDER),
+    f"samplers.sockets: 100ms (since Linux 6.7) or {_ENDS}",
+)
 COMPLETION = Need("completion of a size", "sent", (AT_SENDER,), _ENDS)
 QUEUE = Need(
     "samples of the bottleneck's queue", "", (QUEUES,), "samplers.queues: 10ms, and a topology with a bottleneck"

@@ -26,6 +26,7 @@ duration: 12s
 topology:
   name: dumbbell
   params: {pairs: 2, rate: 10mbit, delay: 19ms, buffer: 30p, access_rate: 1gbit, access_delay: 500us}
+hosts: {overhead: none}
 flows:
   - {name: f1, cca: cubic, from: s1, to: d1}
   - {name: f2, cca: reno, from: s2, to: d2, parallel: 2}
