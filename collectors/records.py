@@ -109,15 +109,27 @@ def write(folder: Path, kind: str, columns: Mapping[str, Any]) -> None:
     write_table(pa.Table.from_arrays(arrays, schema=schema), folder / f"{kind}.parquet")
 
 
+EVEN = ("time_ns", "ack", "snd_nxt", "snd_una", "srtt_us")
+"""Numbers that grow, or wander, by small steps: stored as differences."""
+REPEATED = ("in_flight_bytes", "drops", "marks", "queue_drops", "queue_marks", "duplicate")
+LEVEL = 5
+"""Of zstd: a seventh smaller than with 1; above it files shrink by 4 % for twice the CPU time and more."""
+
+
 def write_table(table: pa.Table, file: Path) -> None:
-    """A table as a Parquet file; times, of which no two are equal, as differences or byte by byte: a third smaller."""
-    encoding = {
-        name: "DELTA_BINARY_PACKED" if pa.types.is_integer(table.schema.field(name).type) else "BYTE_STREAM_SPLIT"
-        for name in table.column_names
-        if name in ("time_ns", "t_s") or name.endswith("_age_us")
-    }
-    repeated = [name for name in table.column_names if name not in encoding]
-    pq.write_table(table, file, compression="zstd", use_dictionary=repeated, column_encoding=encoding)
+    """A table as a Parquet file, each column as it takes least: differences, byte by byte, a dictionary, or as it is."""
+    encoding, repeated = {}, []
+    for name in table.column_names:
+        kind = table.schema.field(name).type
+        if name in EVEN and pa.types.is_integer(kind):
+            encoding[name] = "DELTA_BINARY_PACKED"
+        elif name == "t_s":
+            encoding[name] = "BYTE_STREAM_SPLIT"
+        elif name in REPEATED or pa.types.is_string(kind):
+            repeated.append(name)
+    pq.write_table(
+        table, file, compression="zstd", compression_level=LEVEL, use_dictionary=repeated, column_encoding=encoding
+    )
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:

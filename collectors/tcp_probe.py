@@ -157,7 +157,7 @@ def rows(
 ) -> dict[str, Any]:
     """Columns of the `sockets` records.
 
-    flow_of: flow's name by (source address, source port, destination port); others are left out
+    flow_of: flow's name by (source address, source port, destination port); others are left out; rows are in the flows' order
     to_realtime_ns: what to add to the monotonic clock
     """
     times, fields = read(folder / "tcp_probe.bin", folder / "tcp_probe.format", damage)
@@ -165,7 +165,10 @@ def rows(
     for (source, source_port, destination_port), name in flow_of.items():
         mask = (fields["saddr"] == source) & (fields["sport"] == source_port) & (fields["dport"] == destination_port)
         flow[mask] = name
-    keep = flow != ""
+    order = [
+        np.flatnonzero(flow == name) for name in dict.fromkeys(flow_of.values())
+    ]  # flow by flow, which takes least on the disk
+    keep = np.concatenate(order) if order else np.zeros(0, dtype=np.int64)
     flow, times = flow[keep], times[keep] + to_realtime_ns
     fields = {name: column[keep] for name, column in fields.items()}
     una, nxt = np.zeros(len(times), dtype=np.int64), np.zeros(len(times), dtype=np.int64)
