@@ -87,15 +87,20 @@ def none_elsewhere(name: str) -> Sequence[Run]:
     raise ClaimError(f"the runs of {name} are not at hand here; `./warpbed compare` has them")
 
 
-def check_all(claims: Sequence[Claim], runs: Sequence[Run], elsewhere: Results = none_elsewhere) -> tuple[Finding, ...]:
-    return tuple(check(claim, runs, elsewhere) for claim in claims)
+def check_all(
+    claims: Sequence[Claim], runs: Sequence[Run], elsewhere: Results = none_elsewhere, looks: int = 1
+) -> tuple[Finding, ...]:
+    return tuple(check(claim, runs, elsewhere, looks) for claim in claims)
 
 
-def check(claim: Claim, runs: Sequence[Run], elsewhere: Results = none_elsewhere) -> Finding:
-    """Hold one claim against an experiment's runs."""
+def check(claim: Claim, runs: Sequence[Run], elsewhere: Results = none_elsewhere, looks: int = 1) -> Finding:
+    """Hold one claim against an experiment's runs.
+
+    looks: how often the claim may be judged while runs are added until it is decided; each look gets its part of the 5 % (Bonferroni)
+    """
     words = described(claim)
     try:
-        found = _check(claim, runs, elsewhere)
+        found = _check(claim, runs, elsewhere, TAIL / looks)
     except AnalysisError as problem:
         return Finding(claim, "not comparable", reason=str(problem), words=words)
     reason, known = found.reason, False
@@ -106,7 +111,7 @@ def check(claim: Claim, runs: Sequence[Run], elsewhere: Results = none_elsewhere
     return Finding(claim, found.outcome, found.parts, reason, known, found.more, words)
 
 
-def _check(claim: Claim, runs: Sequence[Run], elsewhere: Results) -> Finding:
+def _check(claim: Claim, runs: Sequence[Run], elsewhere: Results, tail: float) -> Finding:
     known = parameters(runs)
     strange = [name for name in (*claim.where, *claim.parameters) if name not in known]
     if strange:
@@ -129,7 +134,7 @@ def _check(claim: Claim, runs: Sequence[Run], elsewhere: Results) -> Finding:
         except MissingCellError as problem:
             lacking.append(str(problem))
             continue
-        parts.append(_part(group, alternatives, len(groups)))
+        parts.append(_part(group, alternatives, len(groups), tail))
     if not parts:
         raise ClaimError(lacking[0])
     if all(part.outcome == "not comparable" for part in parts):
@@ -149,9 +154,10 @@ def _groups(claim: Claim, runs: Sequence[Run]) -> list[Group]:
     ]
 
 
-def _part(group: Group, alternatives: relations.Alternatives, groups: int) -> Part:
+def _part(group: Group, alternatives: relations.Alternatives, groups: int, tail: float) -> Part:
     judged = [
-        [_see(statement, len(alternatives), len(listed) * groups) for statement in listed] for listed in alternatives
+        [_see(statement, len(alternatives), len(listed) * groups, tail) for statement in listed]
+        for listed in alternatives
     ]
     outcomes = [_all(seen) for seen in judged]
     unknown = [seen for listed in judged for seen in listed if seen.outcome == "not comparable"]
@@ -191,15 +197,15 @@ def _inside(seen: Seen) -> bool:
     return seen.statement.low <= seen.spread.mean <= seen.statement.high
 
 
-def _see(statement: Statement, alternatives: int, statements: int) -> Seen:
+def _see(statement: Statement, alternatives: int, statements: int, tail: float) -> Seen:
     """A statement's outcome; contradicted at the level that many statements share, held at the one that many alternatives share."""
     seen = spread(statement.terms, statement.constant)
     if seen is None:
         return Seen(statement, None, None, "not comparable")
     low, high = statement.low, statement.high
-    narrow, wide = seen.interval(TAIL / alternatives), seen.interval(TAIL / statements)
+    narrow, wide = seen.interval(tail / alternatives), seen.interval(tail / statements)
     if narrow is None or wide is None:
-        return Seen(statement, seen, None, "undecided", seen.more_for(1.0, TAIL, MOST_SEEDS))
+        return Seen(statement, seen, None, "undecided", seen.more_for(1.0, tail, MOST_SEEDS))
     if statement.strict:
         holds, against = narrow.low > low and narrow.high < high, wide.high <= low or wide.low >= high
     else:
@@ -208,7 +214,7 @@ def _see(statement: Statement, alternatives: int, statements: int) -> Seen:
         return Seen(statement, seen, narrow, "holds" if holds else "contradicted")
     inside = low <= seen.mean <= high
     distance = min(abs(seen.mean - low), abs(seen.mean - high))
-    more = seen.more_for(distance, TAIL / (alternatives if inside else statements), MOST_SEEDS)
+    more = seen.more_for(distance, tail / (alternatives if inside else statements), MOST_SEEDS)
     return Seen(statement, seen, narrow, "undecided", more)
 
 

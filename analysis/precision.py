@@ -74,7 +74,7 @@ class Standing:
 
 def standings(rule: Repeats, runs: Sequence[Run]) -> list[Standing]:
     """Every combination and metric, in the order of the runs and of the rule."""
-    return [_standing(rule, asked, cell) for cell in cells(runs) for asked in rule.until]
+    return [_standing(rule, asked, cell) for cell in cells(runs) for asked in rule.precisions]
 
 
 def _standing(rule: Repeats, asked: Precision, cell: Cell) -> Standing:

@@ -29,7 +29,7 @@ from schema.claims import Claim, Guard
 from schema.keep import check as check_keep
 from schema.names import host_kinds
 from schema.published import Published
-from schema.repeats import MOST, Repeats
+from schema.repeats import DECIDED, MOST, Repeats
 from schema.traffic import Starts, Traffic
 
 FORMAT = 1
@@ -70,12 +70,12 @@ class HostRules(Model):
     initial_window: Annotated[int, Field(ge=1, le=1000)] | None = None
 
 
-NO_OVERHEAD = "none"
+NO_OVERHEAD, AUTO_OVERHEAD = "none", "auto"
 MOST_OVERHEAD_NS = 10_000_000_000
 
 
 def _overhead(text: str) -> None:
-    if text in ("auto", NO_OVERHEAD):
+    if text in (AUTO_OVERHEAD, NO_OVERHEAD):
         return
     try:
         ns = quantities.delay_ns(text)
@@ -88,10 +88,11 @@ def _overhead(text: str) -> None:
 class Hosts(HostRules):
     """Rules for all hosts, and exceptions by name under `only`.
 
-    overhead: the longest time that a host in virtual time takes for a packet; auto is a full packet's at the bottleneck, None none
+    overhead: the longest time that a host in virtual time takes for a packet; auto is a full packet's at the bottleneck,
+        None as `none` is nothing
     """
 
-    overhead: Annotated[str, checked(_overhead)] | None = None
+    overhead: Annotated[str, checked(_overhead)] | None = AUTO_OVERHEAD
     only: dict[NodeName, HostRules] = {}
 
     @model_validator(mode="after")
@@ -256,9 +257,16 @@ class Experiment(Model):
     def _seeds(self) -> Experiment:
         if self.seeds is not None and self.repeats != 1 and len(self.seeds) != self.most_repeats:
             raise ValueError(f"{self.most_repeats} repeats but {len(self.seeds)} seeds; leave one out")
+        if isinstance(self.repeats, Repeats) and self.repeats.until == DECIDED and not self.claims:
+            raise ValueError("repeats until claims are decided, and there are no `claims`")
         if self.seeds is not None and len(set(self.seeds)) != len(self.seeds):
             raise ValueError("seeds must differ: a run with the same seed gives the same packets")
         return self
+
+    @property
+    def looks(self) -> int:
+        """How often claims may be judged before they are decided."""
+        return self.repeats.looks if isinstance(self.repeats, Repeats) else 1
 
     @property
     def most_repeats(self) -> int:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats until a metric's mean is known as closely as the file requires, for each combination of the sweep."""
+"""Repeats until a metric's mean is known as closely as the file requires, or until its claims are decided."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import math
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,6 +12,7 @@ from schema.base import Model
 from schema.tolerance import Tolerance, absolute, is_whole
 
 MOST = 10_000
+DECIDED = "decided"
 
 
 class Precision(Model):
@@ -47,9 +49,12 @@ class Precision(Model):
 
 
 class Repeats(Model):
-    """Runs per combination: `least` of them, and more until every metric of `until` is known closely enough, or `most` are done."""
+    """Runs per combination: `least` of them, and more until every metric of `until` is known closely enough, or `most` are done.
 
-    until: Annotated[list[Precision], Field(min_length=1, max_length=20)]
+    until: `decided` is until each claim of the file holds or is contradicted
+    """
+
+    until: Literal["decided"] | Annotated[list[Precision], Field(min_length=1, max_length=20)]
     least: Annotated[int, Field(ge=2, le=MOST)] = 3
     most: Annotated[int, Field(ge=2, le=MOST)] = 30
 
@@ -59,6 +64,16 @@ class Repeats(Model):
         """`until: {metric: …}` is short for a list of one."""
         short = isinstance(data, dict) and isinstance(data.get("until"), dict)
         return {**data, "until": [data["until"]]} if short else data
+
+    @property
+    def precisions(self) -> list[Precision]:
+        """Metrics whose means are to be known; none where claims are to be decided."""
+        return [] if self.until == DECIDED else list(self.until)  # type: ignore[arg-type]
+
+    @property
+    def looks(self) -> int:
+        """How often the claims may be judged: rounds at most double the runs."""
+        return 1 + math.ceil(math.log2(self.most / self.least)) if self.until == DECIDED else 1
 
     @model_validator(mode="after")
     def _bounds(self) -> Repeats:

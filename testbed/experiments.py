@@ -78,7 +78,7 @@ def _check_metrics(experiment: Experiment, document: Document) -> None:
             problem(("metrics", i), str(error))
     swept = set() if experiment.sweep is None else set(experiment.sweep.parameters)
     if isinstance(experiment.repeats, Repeats):
-        for i, precision in enumerate(experiment.repeats.until):
+        for i, precision in enumerate(experiment.repeats.precisions):
             try:
                 metrics.find(precision.metric)
             except AnalysisError as error:

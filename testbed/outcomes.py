@@ -56,7 +56,7 @@ def outcomes(runs: Sequence[Run], asked: Prepared, folder: Path, unasked: Sequen
     def elsewhere(name: str) -> Sequence[Run]:
         return load_experiment(folder.parent / name)
 
-    judged = claims.check_all(experiment.claims, runs, elsewhere)
+    judged = claims.check_all(experiment.claims, runs, elsewhere, experiment.looks)
     if unasked:
         judged = tuple(finding for finding in judged if finding.outcome != "not comparable")
     return Outcomes(check_all(guards, runs, unasked), judged, published.compare(experiment.published, runs))

@@ -44,7 +44,7 @@ def _asked(experiment: Experiment) -> Iterator[tuple[Loc, str]]:
     for i, guard in enumerate(experiment.guards):
         yield ("guards", i), guard.metric
     if isinstance(experiment.repeats, Repeats):
-        for i, precision in enumerate(experiment.repeats.until):
+        for i, precision in enumerate(experiment.repeats.precisions):
             yield ("repeats", "until", i), precision.metric
 
 

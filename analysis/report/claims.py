@@ -14,6 +14,7 @@ from analysis import claims
 from analysis.results import Run, load_experiment
 from analysis.table import number
 from schema.claims import Claim
+from schema.repeats import Repeats
 
 MOST_STATEMENTS = 60
 """Statements of one claim that the page lists; the rest is in `./warpbed compare --format csv`."""
@@ -52,8 +53,14 @@ def claim_rows(spec: Mapping[str, Any], runs: Sequence[Run], folder: Path) -> tu
         )
     except ValidationError as error:
         return (), str(error)
-    found = claims.check_all(asked, runs, lambda name: load_experiment(folder.parent / name))
+    found = claims.check_all(asked, runs, lambda name: load_experiment(folder.parent / name), _looks(spec))
     return tuple(map(_row, found)), ""
+
+
+def _looks(spec: Mapping[str, Any]) -> int:
+    """How often the claims may have been judged before they were decided."""
+    repeats = spec.get("repeats")
+    return Repeats.model_validate(repeats).looks if isinstance(repeats, Mapping) else 1
 
 
 def _row(finding: claims.Finding) -> ClaimRow:

@@ -64,7 +64,7 @@ def _execute(options: argparse.Namespace, asked: Prepared, host: Host) -> tuple[
     stop_on_signals(runner)
     summary, begun = Summary(), list[str]()
     try:
-        for some in rounds(jobs, asked.experiment.repeats, results):
+        for some in rounds(jobs, asked.experiment.repeats, results, asked.experiment.claims):
             begun += [job.run_id for job in some]
             progress.expect([job.plan.duration_s for job in some if not results.is_complete(job.run_id)])
             summary.add(runner.run_all(some))

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from analysis.claims import check
 from analysis.precision import standings
 from analysis.results import Run
 from base.errors import SpecError
+from schema.claims import Claim
 from schema.repeats import Repeats
 from testbed.experiments import prepare
 from testbed.repeats import by_cell, rounds
@@ -120,6 +123,71 @@ def test_most_ends_it_and_a_metric_that_no_run_has_ends_it_at_once(tmp_path: Pat
     assert [len(cell) for cell in by_cell(jobs).values()] == [6, 6]
 
 
+DECIDED = (
+    SWEPT
+    + """\
+repeats: {until: decided, least: 3, most: 40}
+claims:
+  - source: Nobody 2026 fig 1
+    says: a larger buffer has more
+    metric: goodput_mbps
+    greater: {first: {buffer: 40p}, second: {buffer: 20p}}
+"""
+)
+
+
+def test_claims_are_judged_after_every_doubling_and_share_the_five_percent() -> None:
+    """From 3 runs to 40: at 3, 6, 12, 24 and 40, five looks."""
+    assert Repeats(until="decided", least=3, most=40).looks == 5
+    assert Repeats(until="decided", least=4, most=4).looks == 1
+    assert rule("1%", least=3, most=40).looks == 1
+
+
+@pytest.mark.parametrize(("difference", "least", "most"), [(9.0, 6, 6), (2.0, 8, 79), (0.0, 80, 80)])
+def test_what_a_claim_compares_is_repeated_until_it_is_decided(
+    tmp_path: Path, difference: float, least: int, most: int
+) -> None:
+    """Values spread by 1.5 around means that lie far apart, apart, and not at all: few runs, more, and all that there may be."""
+    jobs, results, repeats = prepared_jobs(tmp_path, DECIDED)
+    claims = prepare(tmp_path / "experiment.yml").experiment.claims
+    spread, given = random.Random(7), []
+    for some in rounds(jobs, repeats, results, claims):
+        given.append(len(some))
+        for job in some:
+            mean = 10.0 if job.run.params["buffer"] == "20p" else 10.0 + difference
+            pretend(results, job, spread.gauss(mean, 1.5))
+    assert least <= sum(given) <= most
+    assert given[0] == 6 and all(count <= sum(given[:i]) for i, count in enumerate(given) if i)
+    # the same command again asks for the same
+    assert [len(some) for some in rounds(jobs, repeats, results, claims)] == given
+
+
+def test_stopping_as_soon_as_a_claim_is_decided_is_wrong_in_at_most_five_percent() -> None:
+    """Two means that are equal: a claim that they differ by more than nothing either way is never right to be contradicted or to hold."""
+    claim = Claim.model_validate(
+        {
+            "source": "x",
+            "says": "x",
+            "metric": "goodput_mbps",
+            "greater": {"first": {"cca": "b"}, "second": {"cca": "a"}},
+        }
+    )
+    repeats, source = Repeats(until="decided", least=3, most=24), random.Random(11)
+    wrong, cases = {"holds": 0, "contradicted": 0}, 400
+    for _ in range(cases):
+        values: dict[str, list[float]] = {"a": [], "b": []}
+        while len(values["a"]) < repeats.most:
+            for listed in values.values():
+                count = min(repeats.most, 2 * len(listed) or repeats.least) - len(listed)
+                listed += [source.gauss(10, 1) for _ in range(count)]
+            found = check(claim, runs(values["a"], cca="a") + runs(values["b"], cca="b"), looks=repeats.looks)
+            if found.outcome in wrong:
+                wrong[found.outcome] += 1
+                break
+    # of 400 cases 5 % are 20; three standard deviations more are 33
+    assert max(wrong.values()) <= 33
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -130,6 +198,7 @@ def test_most_ends_it_and_a_metric_that_no_run_has_ends_it_at_once(tmp_path: Pat
         ("{until: {metric: goodput_mbps, within: 0}}", "above 0"),
         ("{until: {metric: goodput_mbps, within: nan%}}", "write a share such as 2%"),
         ("{until: []}", "repeats"),
+        ("{until: decided}", "there are no `claims`"),
         ("{until: {metric: goodput_mbps, within: 2%}, least: 1}", "least"),
         ("0", "repeats"),
         ("{until: {metric: goodput_mbps, within: 2%}, most: 5}\nseeds: [1, 2]", "5 repeats but 2 seeds"),
