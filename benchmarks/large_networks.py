@@ -40,6 +40,7 @@ name: large
 title: Large networks and paths
 duration: {duration}s
 topology: {topology}
+hosts: {{overhead: none}}
 flows:
   - {{name: f1, cca: {cca}, from: {source}, to: {destination}}}
 samplers: {{tcp_probe: false, sockets: 100ms, queues: {queues}}}

@@ -30,7 +30,7 @@ name: speed
 title: Speed of the virtual host
 duration: {duration}s
 topology: {topology}
-hosts: {{only: {{s1: {{sysctls: {{net.ipv4.tcp_wmem: 4096 16384 {send_bytes}}}}}}}}}
+hosts: {{overhead: none, only: {{s1: {{sysctls: {{net.ipv4.tcp_wmem: 4096 16384 {send_bytes}}}}}}}}}
 flows:
   - {{name: f1, cca: {{name: cubic, params: {{hystart: 0}}}}, from: s1, to: d1}}
 captures: {{at: {captures}}}

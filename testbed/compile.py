@@ -65,16 +65,16 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
     """
     network = network_of(experiment, document)
     _check_nodes(experiment, document, network)
+    compile_traffic.check_names(experiment, document, [node.name for node in network.nodes])
     network = with_ack_waits(network, experiment)
     if not exact:
         network = with_overheads(network, experiment)
-    compile_traffic.check_names(experiment, document, [node.name for node in network.nodes])
     when = compile_traffic.windows(experiment, document, seed)
+    if not exact:
+        when = apart(when, experiment, network, seed)
     flows = tuple(_flow(i, flow, when[flow_name(i, flow)]) for i, flow in enumerate(experiment.flows))
     values = [compile_starts.values_of(experiment, document, ("flows", i)) for i in range(len(flows))]
     flows = compile_starts.with_client_ports(flows, values, document)
-    if not exact:
-        flows = apart(flows, experiment, network, seed)
     ports = [compile_traffic.port(experiment, i) for i in range(len(experiment.traffic))]
     starts = compile_starts.starts(experiment, document, flows, ports)
     flows += tuple(compile_traffic.flow_plans(experiment, when))

@@ -7,17 +7,17 @@ Without them flows fall into step with the bottleneck, and who loses a packet is
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from base import quantities
 from network.frames import FULL_FRAME_BYTES, IP_TCP_HEADER_BYTES
 from network.model import Network, idle_rtt_ns
 from network.overhead import with_overhead
 from plan import draws
-from plan.model import FlowPlan
-from schema.model import NO_OVERHEAD, Experiment
+from schema.model import AUTO_OVERHEAD, NO_OVERHEAD, Experiment, Flow
+from schema.traffic.entry import TcpEntry
+from testbed.compile_context import Window
 
 ETHERNET_HEADER_BYTES = 14
 
@@ -38,7 +38,7 @@ def longest_ns(network: Network, experiment: Experiment) -> int:
     text = experiment.hosts.overhead
     if text is None or text == NO_OVERHEAD:
         return 0
-    if text != "auto":
+    if text != AUTO_OVERHEAD:
         return quantities.delay_ns(text)
     rate_bps = _bottleneck_bps(network)
     if rate_bps is None:
@@ -60,41 +60,51 @@ def _bottleneck_bps(network: Network) -> int | None:
 
 def are_together(experiment: Experiment) -> bool:
     """Whether flows would start at the same nanosecond and may be moved."""
-    return bool(_movable(experiment)) and experiment.hosts.overhead not in (None, NO_OVERHEAD)
+    return experiment.hosts.overhead not in (None, NO_OVERHEAD) and bool(_movable(experiment))
 
 
-def apart(flows: Sequence[FlowPlan], experiment: Experiment, network: Network, seed: int) -> tuple[FlowPlan, ...]:
-    """The file's flows, of which those that start together do so within one base RTT, the shortest of theirs, drawn evenly.
+def apart(when: Mapping[str, Window], experiment: Experiment, network: Network, seed: int) -> Mapping[str, Window]:
+    """When flows and traffic are active: those that would start together do so within one base RTT, the shortest of theirs, drawn evenly.
 
-    A flow that is moved lasts as long as before.
+    A flow that is moved lasts as long as before; traffic ends when it would have.
     """
     if not are_together(experiment):
-        return tuple(flows)
+        return when
     movable = _movable(experiment)
     shortest: dict[float, int] = {}
-    for number in movable:
-        flow = flows[number]
-        rtt_ns = idle_rtt_ns(network, flow.source, flow.destination, FULL_FRAME_BYTES)
-        shortest[flow.start_s] = min(rtt_ns, shortest.get(flow.start_s, rtt_ns))
-    moved = list(flows)
-    for number in movable:
-        flow = flows[number]
-        share = draws.stream(draws.seed_of(seed, "start", flow.name)).random()
-        start_s = flow.start_s + round(share * shortest[flow.start_s]) / 1e9
-        moved[number] = dataclasses.replace(flow, start_s=start_s)
-    return tuple(moved)
+    for name, entry in movable.items():
+        start_s = when[name].start_s
+        rtt_ns = min(idle_rtt_ns(network, a, b, FULL_FRAME_BYTES) for a, b in _ways(entry))
+        shortest[start_s] = min(rtt_ns, shortest.get(start_s, rtt_ns))
+    moved = dict(when)
+    for name, entry in movable.items():
+        window = when[name]
+        share = draws.stream(draws.seed_of(seed, "start", name)).random()
+        later_s = round(share * shortest[window.start_s]) / 1e9
+        stop_s = window.stop_s + later_s if isinstance(entry, Flow) else window.stop_s
+        if window.start_s + later_s < stop_s:
+            moved[name] = Window(window.start_s + later_s, stop_s)
+    return moved
 
 
-def _movable(experiment: Experiment) -> list[int]:
-    """Numbers of the flows that start when another one does; those with `exactly`, or whose start `starts` draws, stay."""
-    drawn: set[str] = set()
+def _ways(entry: Flow | TcpEntry) -> list[tuple[str, str]]:
+    if isinstance(entry, Flow):
+        return [(entry.source, entry.destination)]
+    return [(source, destination) for source in entry.sources() for destination in entry.destinations()]
+
+
+def _movable(experiment: Experiment) -> dict[str, Flow | TcpEntry]:
+    """Flows, and traffic over TCP, that start when another one does; those with `exactly`, or whose start `starts` draws, stay."""
     names = [flow.name or f"f{i + 1}" for i, flow in enumerate(experiment.flows)]
+    others = [entry.name or f"t{i + 1}" for i, entry in enumerate(experiment.traffic)]
+    drawn: set[str] = set()
     for rule in experiment.starts:
-        drawn.update({"flows": names, "all": names, "traffic": []}.get(str(rule.of), rule.of))
-    starts = [quantities.delay_ns(flow.start) for flow in experiment.flows]
-    together = Counter(starts)
-    return [
-        i
-        for i, flow in enumerate(experiment.flows)
-        if together[starts[i]] > 1 and not flow.exactly and names[i] not in drawn
-    ]
+        drawn.update({"flows": names, "traffic": others, "all": [*names, *others]}.get(str(rule.of), rule.of))
+    entries = dict(zip([*names, *others], [*experiment.flows, *experiment.traffic], strict=True))
+    over_tcp = {name: entry for name, entry in entries.items() if isinstance(entry, Flow | TcpEntry)}
+    together = Counter(quantities.delay_ns(entry.start) for entry in over_tcp.values())
+    return {
+        name: entry
+        for name, entry in over_tcp.items()
+        if together[quantities.delay_ns(entry.start)] > 1 and not entry.exactly and name not in drawn
+    }

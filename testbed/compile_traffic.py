@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -67,7 +67,7 @@ def check_names(experiment: Experiment, document: Document, nodes: Sequence[str]
         raise SpecError(problems)
 
 
-def windows(experiment: Experiment, document: Document, seed: int) -> dict[str, Window]:
+def windows(experiment: Experiment, document: Document, seed: int) -> Mapping[str, Window]:
     """When each flow and each traffic starts and stops, by name; `starts` goes before an entry's own `start`."""
     end_s = quantities.seconds(experiment.duration)
     flows, traffic = names(experiment)
@@ -124,7 +124,7 @@ def port(experiment: Experiment, index: int) -> int:
     return FIRST_PORT + len(experiment.flows) + index
 
 
-def flow_plans(experiment: Experiment, when: dict[str, Window]) -> Iterator[FlowPlan]:
+def flow_plans(experiment: Experiment, when: Mapping[str, Window]) -> Iterator[FlowPlan]:
     """The TCP connections of the traffic, one plan for each pair of nodes that data goes between."""
     for index, (name, entry) in enumerate(zip(names(experiment)[1], experiment.traffic, strict=True)):
         if not isinstance(entry, spec.TcpEntry):
@@ -144,7 +144,9 @@ def flow_plans(experiment: Experiment, when: dict[str, Window]) -> Iterator[Flow
             )
 
 
-def traffic_plans(experiment: Experiment, when: dict[str, Window], seed: int, document: Document) -> list[TrafficPlan]:
+def traffic_plans(
+    experiment: Experiment, when: Mapping[str, Window], seed: int, document: Document
+) -> list[TrafficPlan]:
     """What every process of the traffic does, with all random draws that do not depend on the network."""
     plans: list[TrafficPlan] = []
     end_s = quantities.seconds(experiment.duration)

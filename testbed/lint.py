@@ -150,7 +150,7 @@ def phase_effects(plan: Plan) -> Iterator[Finding]:
                 "phase-effects",
                 "warning",
                 f"{a}→{b}: {len(names)} connections ({shown}) share a drop-tail queue and nothing moves their packets: who "
-                "loses one is decided by phase, and shares jump with the RTT; write hosts: {overhead: auto}",
+                "loses one is decided by phase, and shares jump with the RTT; write hosts: {overhead: auto}, or leave it out",
             )
 
 

@@ -21,7 +21,7 @@ from base.cache import digest
 from base.errors import Problem, SpecError
 from schema.base import Scalar
 from schema.load import Document, Loc, validate
-from schema.model import Experiment
+from schema.model import AUTO_OVERHEAD, Experiment
 from testbed.network import trace_digests
 
 NOT_IN_HASH = {
@@ -73,6 +73,8 @@ class PlannedRun:
     def inputs(self, host: str) -> FileInputs:
         """What decides the result and stands in the experiment file or beside it."""
         spec = self.spec()
+        if host != "virtual" and spec["hosts"]["overhead"] == AUTO_OVERHEAD:  # hosts in real time take their own time
+            spec["hosts"]["overhead"] = None
         return FileInputs(
             spec_digest(spec), self.seed, host, trace_digests(spec["topology"], Path(self.document.file).parent)
         )

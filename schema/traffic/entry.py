@@ -68,10 +68,14 @@ class Entry(Model):
 
 
 class TcpEntry(Entry):
-    """Kinds over TCP. `background`: its connections have no records of their own, only its results."""
+    """Kinds over TCP. `background`: its connections have no records of their own, only its results.
+
+    exactly: it starts at `start` to the nanosecond, also where flows or others do
+    """
 
     cca: Cca
     background: bool = False
+    exactly: bool | None = None
 
     @model_validator(mode="before")
     @classmethod

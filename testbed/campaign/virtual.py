@@ -47,7 +47,7 @@ def job_of(campaign: Campaign, transfer: Transfer) -> Job:
     spec = {
         "warpbed": 1, "name": campaign.campaign, "title": campaign.title, "source": campaign.source,
         "kernel": campaign.kernel, "duration": campaign.transfer_at_most,
-        "topology": profile.topology.model_dump(mode="json"), "hosts": campaign.hosts.model_dump(mode="json"),
+        "topology": profile.topology.model_dump(mode="json"), "hosts": {**campaign.hosts.model_dump(mode="json"), "overhead": None},
         "flows": [{
             "name": "t", "cca": transfer.cca, "from": profile.source, "to": profile.destination, "size": transfer.size,
             "app": "file",

@@ -99,7 +99,7 @@ def test_auto_is_a_full_packet_s_time_at_the_bottleneck(tmp_path: Path) -> None:
 
 
 def test_none_and_real_time_have_no_processing_time_and_start_exactly(tmp_path: Path) -> None:
-    for exact in (plan(tmp_path, TWO), plan(tmp_path, TWO + NONE), plan(tmp_path, TWO + AUTO, host="vm")):
+    for exact in (plan(tmp_path, TWO + NONE), plan(tmp_path, TWO, host="vm"), plan(tmp_path, TWO + AUTO, host="vm")):
         assert overheads(exact.network) == {}
         assert [flow.start_s for flow in exact.flows] == [0.0, 0.0, 1.0]
         assert not [module for module in exact.modules if "warp_wire" in module.path]
@@ -132,18 +132,46 @@ def test_a_time_that_is_none_is_refused(tmp_path: Path, value: str) -> None:
         plan(tmp_path, lab.SMALL + f"hosts: {{overhead: '{value}'}}\n")
 
 
-def test_files_without_the_key_keep_the_digest_that_they_had(tmp_path: Path) -> None:
-    spec = prepare(lab.write(tmp_path, TWO)).runs[0].spec()
+def test_hosts_take_time_where_a_file_says_nothing(tmp_path: Path) -> None:
+    assert plan(tmp_path, TWO) == plan(tmp_path, TWO + AUTO)
+    assert overheads(plan(tmp_path, lab.SMALL).network) == overheads(plan(tmp_path, lab.SMALL + AUTO).network)
+
+
+def test_a_file_without_the_key_is_another_run_than_before_in_virtual_time_alone(tmp_path: Path) -> None:
+    """Results of before, whose hosts took no time, have the digest of a file whose overhead is null."""
+    said, unsaid = (prepare(lab.write(tmp_path, TWO + text)).runs[0] for text in ("hosts: {overhead: null}\n", ""))
+    assert said.inputs("virtual") != unsaid.inputs("virtual")
+    assert said.inputs("local") == unsaid.inputs("local")
+    spec = said.spec()
     before = {**spec, "hosts": {key: value for key, value in spec["hosts"].items() if key != "overhead"}}
     before["flows"] = [{key: value for key, value in flow.items() if key != "exactly"} for flow in spec["flows"]]
-    assert spec_digest(before) == spec_digest(spec)
+    assert spec_digest(before) == said.inputs("virtual").spec
+
+
+def test_traffic_over_tcp_that_starts_with_others_starts_within_a_base_rtt_too(tmp_path: Path) -> None:
+    """f3 starts alone; so does the traffic that says so, and what is no TCP keeps its time."""
+    entries = """\
+traffic:
+  - {name: loud, kind: on_off, cca: reno, from: s3, to: d3, on: 1s, off: 1s}
+  - {name: exact, kind: on_off, cca: reno, from: s3, to: d3, exactly: true}
+  - {name: wave, kind: cbr, from: s2, to: d2, rate: 1mbit, start: 250ms}
+"""
+    rtt_s = 20e-3 + 4 * 12.112e-6 + 2 * 605.6e-6
+    compiled = [plan(tmp_path, TWO + entries, seed) for seed in range(1, 11)]
+    begins = [{flow.name: flow.start_s for flow in one.flows} for one in compiled]
+    assert all(0 < row["loud"] < rtt_s for row in begins) and len({row["loud"] for row in begins}) == 10
+    assert {row["exact"] for row in begins} == {0.0} and {row["f3"] for row in begins} == {1.0}
+    for one, row in zip(compiled, begins, strict=True):
+        clients = {part.name: part.settings for part in one.traffic if part.side == "client"}
+        assert clients["loud"]["periods"][0][0] == row["loud"]
+        assert clients["wave"]["start_s"] == 0.25
 
 
 @pytest.mark.parametrize(
     ("old", "new", "warned"),
     [
         ("flows:", "hosts: {overhead: none}\nflows:", True),
-        ("flows:", "flows:", True),
+        ("flows:", "flows:", False),
         ("flows:", "hosts: {overhead: auto}\nflows:", False),
         ("flows:", "hosts: {overhead: none}\nhost: local\nflows:", False),
         ("delay: 9ms", "delay: 9ms jitter=1ms", False),

@@ -82,7 +82,10 @@ def test_a_kind_is_added_by_one_file_in_each_layer(tmp_path: Path) -> None:
         shutil.copytree(lab.ROOT / package, tmp_path / package, ignore=skip)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
-    text = lab.SMALL.partition("flows:")[0] + "traffic:\n  - {kind: beat, from: s1, to: d1, beats: 5}\n"
+    text = (
+        lab.SMALL.partition("flows:")[0]
+        + "hosts: {overhead: none}\ntraffic:\n  - {kind: beat, from: s1, to: d1, beats: 5}\n"
+    )
     (tmp_path / "experiment.yml").write_text(text)
     done = subprocess.run(
         [sys.executable, "-c", USE, tmp_path], cwd=tmp_path, capture_output=True, text=True, check=False

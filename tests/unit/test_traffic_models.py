@@ -181,7 +181,7 @@ def test_probes_come_as_the_file_says(tmp_path: Path) -> None:
 
 def test_starts_are_staggered_or_random_and_ordered_or_shuffled(tmp_path: Path) -> None:
     flows = "".join(f"  - {{name: f{i}, cca: reno, from: s1, to: d1}}\n" for i in range(8))
-    text = TEMPLATE.split("traffic:")[0].replace("DURATION", "100s") + "flows:\n" + flows
+    text = TEMPLATE.split("traffic:")[0].replace("DURATION", "100s") + "hosts: {overhead: none}\nflows:\n" + flows
 
     def starts(rule: str, seed: int = 1) -> list[float]:
         return [
