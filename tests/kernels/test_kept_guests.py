@@ -12,6 +12,7 @@ import pytest
 from hosts.virtual.launch import GuestKernel
 from tests.harness import harness, kept
 from tests.harness.harness import Flow, Scenario
+from tests.kept_results import FRESH
 
 LOSSY = Scenario((Flow("reno"),), seconds=4.0, loss_percent=1.0, trace=False, capture=True)
 
@@ -30,7 +31,7 @@ def no_guest(*_: object, **__: object) -> None:
 def test_the_same_scenario_gives_the_same_bytes(
     kernel: GuestKernel, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(kept.FRESH, "1")
+    monkeypatch.setenv(FRESH, "1")
     first, second = harness.run(kernel, LOSSY), harness.run(kernel, LOSSY)
     assert len(first.capture) > 50_000
     assert first == second
@@ -44,7 +45,7 @@ def test_a_guest_that_has_run_is_not_started_again(
     assert harness.run(kernel, LOSSY) == first
     with pytest.raises(AssertionError, match="a guest was started"):
         harness.run(kernel, dataclasses.replace(LOSSY, seed=2))
-    monkeypatch.setenv(kept.FRESH, "1")
+    monkeypatch.setenv(FRESH, "1")
     with pytest.raises(AssertionError, match="a guest was started"):
         harness.run(kernel, LOSSY)
 
