@@ -14,7 +14,7 @@ from hosts.virtual.launch import GuestKernel
 from kernels.reference import astart
 from tests.harness.harness import Flow, Hook, run
 from tests.harness.scenarios import idle_table_4_1, situations, standard
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 
 @given(rate=st.floats(10, 10000), dt=st.floats(1e-4, 0.1))

@@ -12,10 +12,10 @@ import pytest
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import creno
 from kernels.reference.base import Ack
+from tests.harness.differential import LOSS, RECOVERY, compare
 from tests.harness.harness import Flow, Hook, Result, Scenario, run_all
 from tests.harness.scenarios import rough, standard
-from tests.harness.strict import LOSS, RECOVERY, compare
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 PACKET_S = 1000 * 8 / 5e6
 """A packet of 1000 bytes at the bottleneck's 5 Mbit/s."""

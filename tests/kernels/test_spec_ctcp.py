@@ -11,7 +11,7 @@ from hosts.virtual.launch import GuestKernel
 from kernels.reference import ctcp
 from tests.harness.harness import Flow, Hook, Scenario, run
 from tests.harness.scenarios import situations
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 
 def test_the_delay_window_grows_by_alpha_win_to_the_three_quarters_minus_one() -> None:

@@ -11,7 +11,7 @@ from hosts.virtual.launch import GuestKernel
 from kernels.reference import fast
 from tests.harness.harness import Hook, run
 from tests.harness.scenarios import situations, standard
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 
 @given(bdp=st.floats(10, 5000), alpha=st.floats(5, 200), gamma=st.floats(0.2, 1.0), start=st.floats(2, 10000))

@@ -13,7 +13,7 @@ from hosts.virtual.launch import GuestKernel
 from kernels.reference import ftat
 from tests.harness.harness import Flow, Hook, Scenario, run
 from tests.harness.scenarios import situations
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 
 def feed(spec: ftat.Ftat, acks: int, start_s: float, gap_s: float, *, loss: bool = False) -> float:

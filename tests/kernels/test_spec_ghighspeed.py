@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import ghighspeed, highspeed
+from tests.harness.differential import LOSS, RECOVERY, compare
 from tests.harness.harness import Flow, Hook, Scenario, run
 from tests.harness.scenarios import rough, standard
-from tests.harness.strict import LOSS, RECOVERY, compare
 from tests.kernels.test_spec_creno import PACKET_S, SINGLY
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 MODULES = pathlib.Path(__file__).parents[2] / "kernels" / "modules"
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import group
+from tests.harness.differential import INFINITE_SSTHRESH, compare
 from tests.harness.harness import Flow, Hook, Result, Scenario, run, run_all
 from tests.harness.scenarios import situations
-from tests.harness.strict import INFINITE_SSTHRESH, compare
-from tests.strict_runs import judge
+from tests.spec_runs import judge
 
 
 def test_the_estimate_of_the_paper() -> None:

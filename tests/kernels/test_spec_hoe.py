@@ -13,7 +13,7 @@ from hosts.virtual.launch import GuestKernel
 from kernels.reference import hoe
 from tests.harness.harness import Flow, Hook, run
 from tests.harness.scenarios import idle_table_4_1, situations, standard
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 
 @given(rate=st.floats(50, 9000), rtt=st.floats(0.01, 0.5))

@@ -12,7 +12,7 @@ from hosts.virtual.launch import GuestKernel
 from kernels.reference import lbc
 from tests.harness.harness import Hook
 from tests.harness.scenarios import situations, standard
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 
 @given(acked=st.integers(1, 20), cwnd=st.integers(2, 1000))

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import medley, medley_rounds
 from kernels.reference.base import Ack
-from tests import strict_runs
 from tests.harness.harness import Flow, Hook, Result, Scenario, run
 from tests.harness.scenarios import rough
 from tests.spec_runs import follows
@@ -204,7 +203,7 @@ def test_the_module_follows_the_specification_exactly(kernel: GuestKernel) -> No
 def test_the_module_follows_it_exactly_whatever_paths_and_hosts_do(kernel: GuestKernel) -> None:
     """Tolerance none; each window and threshold, and what an undone loss gives back. Its queue is too short to be marked."""
     situations = {n: s for n, s in rough("medley").items() if n not in {"long fat path", "ECN"}}
-    found = strict_runs.follows(kernel, situations, reference)
+    found = follows(kernel, situations, reference)
     assert found["reordering, undone"].undos == found["reordering, undone"].losses > 1
 
 

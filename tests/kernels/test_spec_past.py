@@ -16,7 +16,7 @@ from kernels.reference import past
 from tests.harness import wire_rtts
 from tests.harness.harness import Flow, Hook, Scenario, run_all
 from tests.harness.scenarios import situations, standard
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 
 @given(bottleneck=st.floats(1e-5, 1e-2), share=st.floats(1.0, 8.0))

@@ -14,7 +14,7 @@ from kernels.reference import spm
 from tests.harness import wire_rtts
 from tests.harness.harness import Flow, Hook, run_all
 from tests.harness.scenarios import idle_table_4_1, situations, standard
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 
 def test_gaps_that_come_out_as_they_went_in_give_the_smallest() -> None:

@@ -14,7 +14,7 @@ from kernels.reference.inverted import Answer, Pairs
 from tests.harness import wire_rtts
 from tests.harness.harness import Flow, Hook, run_all
 from tests.harness.scenarios import situations, standard
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 
 @given(first=st.integers(0, 2**32 - 1), pairs=st.integers(1, 50))

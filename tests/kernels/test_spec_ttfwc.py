@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import ttfwc
 from kernels.reference.base import Ack
+from tests.harness.differential import compare
 from tests.harness.harness import Flow, Hook, Scenario, run
 from tests.harness.scenarios import rough, standard
-from tests.harness.strict import compare
-from tests.strict_runs import follows
+from tests.spec_runs import follows
 
 
 def test_the_equation_is_that_of_the_paper() -> None:
