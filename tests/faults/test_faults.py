@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.timeout(240),
     pytest.mark.skipif(shutil.which("cc") is None, reason="not installed: cc (build-essential)"),
 ]
-CALLS_OF_A_CASE = 700
+CALLS_OF_A_CASE = 400
 REPETITIONS = 6
 
 

@@ -19,7 +19,8 @@ from schema.names import project_ccas
 from tests import lab
 
 MODULES = lab.ROOT / "kernels/modules"
-NAMES = sorted(Path(n).stem for n in module_sources(MODULES) if n.endswith(".c") and not n.startswith("cc_"))
+NAMES = sorted(Path(n).stem for n in module_sources(MODULES) if n.endswith(".c") and not n.startswith(("cc_", "um_")))
+"""Of those that a real machine can load; um_*.c write files of the host below User-Mode Linux."""
 
 
 def dkms_variable(name: str, folder: Path = MODULES) -> list[str]:
