@@ -29,6 +29,8 @@ UNSTEADY_CLOCK_US = 1000.0
 SATURATED_S = 1.0
 """A stretch with a queue all along must be this long before the rate is read from it."""
 BUSY_PACKETS = 8
+DENSE_NS = 20_000_000
+"""Between queue samples further apart than this a link was surely busy only where what waited at the first lasts until the second."""
 BURST_BYTES = 3 * FULL_FRAME_BYTES
 Z_99 = 2.5758
 """Two-sided 99 % quantile of the normal distribution."""
@@ -196,6 +198,8 @@ def _rate(e: Evidence) -> Iterator[Reason]:
         tolerance = realtime.RATE_TOLERANCE if e.plan.realtime else RATE_TOLERANCE
         time_ns, sent = queue["time_ns"] - e.facts["start_realtime_ns"], queue["sent_bytes"]
         busy = queue["backlog_packets"] >= _surely_busy(interface)
+        if len(time_ns) > 1 and np.median(np.diff(time_ns)) > DENSE_NS:
+            busy &= _lasts(direction, time_ns, queue["backlog_bytes"])
         edges = np.flatnonzero(np.diff(np.concatenate(([0], busy.astype(np.int8), [0]))))
         first, last = edges[::2], edges[1::2] - 1
         total_s, total = int((time_ns[last] - time_ns[first]).sum()) / 1e9, int((sent[last] - sent[first]).sum())
@@ -215,6 +219,12 @@ def _rate(e: Evidence) -> Iterator[Reason]:
                 message = f"{(sent[b] - sent[a]) * 8e-6:.3f} Mbit/s in one second, {could * 8e-6:.3f} asked"
                 yield Reason("rate", "error", f"{interface.name}: {message}")
                 break
+
+
+def _lasts(direction: Direction, time_ns: Any, backlog_bytes: Any) -> Any:
+    """Per sample, whether what waits keeps the link busy until the next one, whatever happens in between."""
+    until = zip(time_ns[:-1].tolist(), time_ns[1:].tolist(), strict=True)
+    return backlog_bytes >= np.array([*(direction.capacity_bytes(a, b) for a, b in until), 0])
 
 
 def _surely_busy(interface: Interface) -> int:
