@@ -47,7 +47,7 @@ traffic:
   - {name: ftp, kind: transfers, cca: medley, from: s3, to: [d1, d2], gap: exponential(200ms), size: "uniform(5KB, 100KB)"}
   - {name: lives, kind: transfers, cca: reno, from: s3, to: d3, count: 3, stop: 5s, life: 1s, background: true}
   - {name: web, kind: web, cca: cubic, from: s1, to: d1, think: exponential(500ms)}
-  - {name: video, kind: video, cca: cubic, from: s2, to: d2, segment: 1s, buffer: 5s}
+  - {name: video, kind: video, cca: cubic, from: s2, to: d2, exactly: true, segment: 1s, buffer: 5s}
   - {name: ping, kind: ping, from: s1, to: d1}
 starts:
   - {of: [onoff, ftp], within: 500ms}

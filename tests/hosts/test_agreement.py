@@ -13,7 +13,7 @@ import pytest
 from analysis import agreement
 from analysis.errors import AnalysisError
 from analysis.results import load_experiment
-from tests import lab
+from tests import kept_results, lab
 
 pytestmark = pytest.mark.real_host
 
@@ -41,8 +41,10 @@ def test_equal_records_differ_in_nothing_and_the_rtt_is_accounted_for(folder: Pa
     assert 0.9 < found["throughput_mbps"].reference / 20 < 1.01
 
 
-def test_the_mean_rtt_is_the_idle_path_and_the_queue(small: Path) -> None:
-    (run,) = load_experiment(small)
+@pytest.mark.guest
+def test_the_mean_rtt_is_the_idle_path_and_the_queue(tmp_path: Path) -> None:
+    """Where hosts take no time."""
+    (run,) = load_experiment(kept_results.results(tmp_path, lab.SMALL + "hosts: {overhead: none}\n"))
     m = agreement.measure(run)
     assert m.rtt_ms == pytest.approx(m.idle_rtt_ms + m.queue_delay_ms, rel=0.05)
     assert m.overflows >= 1 and m.drops >= m.overflows

@@ -81,14 +81,14 @@ def _answers(remote: Remote) -> bool:
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[LabMachine]:
-    """A machine that has booted from its disk."""
+def running(folder: Path, cpu: str = CPU) -> Iterator[LabMachine]:
+    """A machine that has booted from its disk; cpu: QEMU's name of its model."""
     place, console = where(), folder / "console"
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
     line = [
-        "qemu-system-x86_64", "-M", "pc", "-accel", "tcg", "-cpu", CPU, "-m", f"{MEMORY_MIB}M", "-nodefaults",
+        "qemu-system-x86_64", "-M", "pc", "-accel", "tcg", "-cpu", cpu, "-m", f"{MEMORY_MIB}M", "-nodefaults",
         "-no-user-config", "-display", "none", "-device", "VGA", "-serial", f"file:{console}",
         "-drive", f"file={place / 'boot.img'},format=raw,if=ide,snapshot=on",
         "-drive", f"file={place / 'disk.img'},format=raw,if=virtio,snapshot=on", "-device", "virtio-rng-pci",
