@@ -27,8 +27,6 @@ PARTS = {
     "style": SMALLEST | {"programs", "kernel"},
     "store": SMALLEST | {"programs", "kernel", "database"},
 }
-WAITING = 1
-"""Workers beyond the CPUs: tests of real hosts wait for half of their time."""
 AT_ONCE = (("kernel",), ("machines",), ("collector", "database", "disk"))
 """Parts that are built beside one another, once the packages are there."""
 
@@ -50,8 +48,7 @@ def run_pytest(arguments: list[str]) -> int:
         return code
     options = ["-m", f"not ({' or '.join(NEEDS)})"] if is_quick else []
     if is_quick or not arguments:
-        workers = len(os.sched_getaffinity(0)) + (0 if is_quick else WAITING)
-        options += ["--numprocesses", str(workers), "--dist", "worksteal"]
+        options += ["--numprocesses", str(len(os.sched_getaffinity(0))), "--dist", "worksteal"]
     command = [sys.executable, "-P", "-m", "pytest", *options, *chosen]
     os.chdir(ROOT)
     return os.execv(command[0], command)
