@@ -31,6 +31,9 @@ class Checkout:
 
     def __init__(self, root: Path) -> None:
         self.root = copied(root / "checkout")
+        # the file's tests may be shared by several workers, each of which removes the builds that it has made
+        with (self.root / "kernels/modules/Kbuild").open("a") as kbuild:
+            kbuild.write(f"# {root}\n")
         self.module = self.root / f"kernels/modules/tcp_{NAME}.c"
         self.builds: set[Path] = set()
 
