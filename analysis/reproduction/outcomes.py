@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from analysis import claims, published
 from analysis.models.checks import Check, Kind
@@ -33,15 +33,7 @@ Outcome = Literal[
     "not bound yet",
     "cannot be compared",
 ]
-OUTCOMES: tuple[Outcome, ...] = (
-    "agrees",
-    "agrees in order or shape",
-    "contradicts",
-    "undecided",
-    "not run yet",
-    "not bound yet",
-    "cannot be compared",
-)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 Held = Literal["holds", "contradicted", "undecided", "not run yet"]
 
 

@@ -35,7 +35,6 @@ HERE = Path(__file__).parent
 LOCK = HERE / "pinned_packages.json"
 START = HERE / "start.py"
 RECIPE = 1
-SUITE = "bookworm"
 WANTED = (
     *(
         "?essential",
@@ -96,8 +95,13 @@ class Package:
 
 
 def pinned() -> list[Package]:
-    """What the lock file says."""
+    """The packages that the lock file names."""
     return [Package(*row) for row in json.loads(LOCK.read_text())["packages"]]
+
+
+def suite() -> str:
+    """The Debian release that they are of."""
+    return str(json.loads(LOCK.read_text())["suite"])
 
 
 def key() -> str:
@@ -150,22 +154,23 @@ def build() -> tuple[Path, bool]:
 
 
 def _build(tree: Path) -> None:
-    work = tree.with_name(f"{tree.name}-packages")
+    work = tree / ".fetched"
+    packages = pinned()
+    purpose = f"the guests' user land, {LOCK.name} ({SETTING}=host takes this machine's)"
+    exact = [f"{package.name}={package.version}" for package in packages]
+    debs = suite_packages.download(suite(), exact, work, purpose)
+    sums = {package.name: package.sha256 for package in packages}
+    for deb in debs:
+        if sums.pop(deb.name.partition("_")[0], None) != sha256_of(deb):
+            raise WarpbedError(
+                f"{deb.name} is not the package that {LOCK.name} pins; {SETTING}=host takes this machine's user land"
+            )
+    if sums:
+        raise WarpbedError(
+            f"{LOCK.name}: {', '.join(sums)}: pinned, but not fetched; {SETTING}=host takes this machine's user land"
+        )
+    suite_packages.unpack(debs, tree)
     remove(work)
-    try:
-        exact = [f"{package.name}={package.version}" for package in pinned()]
-        purpose = f"the guests' user land, {LOCK.name} ({SETTING}=host takes this machine's)"
-        debs = suite_packages.download(SUITE, exact, work, purpose)
-        sums = {package.name: package.sha256 for package in pinned()}
-        for deb in debs:
-            name = deb.name.partition("_")[0]
-            if sums.pop(name, None) != sha256_of(deb):
-                raise WarpbedError(f"{deb.name} is not the package that {LOCK.name} pins")
-        if sums:
-            raise WarpbedError(f"{LOCK.name}: {', '.join(sums)}: pinned, but not fetched")
-        suite_packages.unpack(debs, tree)
-    finally:
-        remove(work)
     for name in UNUSED:
         remove(tree / name)
     for name in FOLDERS:
@@ -175,7 +180,7 @@ def _build(tree: Path) -> None:
     shutil.copy(START, tree / "warpbed/start.py")
     with contextlib.suppress(BuildError):  # without namespaces Python compiles its library at each start
         suite_packages.inside(tree, COMPILE, "compiling Python's library")
-    marker = {package.name: package.version for package in pinned()}
+    marker = {package.name: package.version for package in packages}
     (tree / MARKER).write_text(json.dumps(marker, indent=1) + "\n")
 
 
@@ -183,7 +188,7 @@ def lock() -> None:
     """Pin the versions that the archive has now."""
     work = cache_dir() / "userland" / f".lock-{os.getpid()}"
     try:
-        debs = suite_packages.download(SUITE, WANTED, work, "the guests' user land")
+        debs = suite_packages.download(suite(), WANTED, work, "the guests' user land")
         rows = []
         for deb in debs:
             fields = subprocess.run(
@@ -196,7 +201,7 @@ def lock() -> None:
     finally:
         remove(work)
     lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    LOCK.write_text(f'{{\n "suite": "{SUITE}",\n "packages": [\n{lines}\n ]\n}}\n')
+    LOCK.write_text(f'{{\n "suite": "{suite()}",\n "packages": [\n{lines}\n ]\n}}\n')
 
 
 def main(arguments: Sequence[str]) -> int:

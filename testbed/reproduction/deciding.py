@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,21 +82,12 @@ class Decider:
             total += of_plans(standing.missing, standing.prepared.experiment.captures.keep, measured)
         return total
 
-    @functools.cached_property
-    def _calculated(self) -> dict[str, tuple[Evidence, ...]]:
-        return {}
-
     def decide(self, entry: Entry) -> Judged:
         return judged(entry, list(self._evidence(entry)))
 
     def _evidence(self, entry: Entry) -> Iterator[Evidence]:
-        if entry.id in REGISTRY:
-            if entry.id not in self._calculated:
-                function = REGISTRY[entry.id]
-                self._calculated[entry.id] = tuple(
-                    of_checks(list(function(entry)), function.__module__.replace(".", "/") + ".py")
-                )
-            yield from self._calculated[entry.id]
+        if function := REGISTRY.get(entry.id):
+            yield from of_checks(list(function(entry)), function.__module__.replace(".", "/") + ".py")
         for bound in self._bindings.of(entry.id):
             yield from self._of_experiment(entry, bound)
 
@@ -119,10 +109,9 @@ class Decider:
                         )
                     yield one
         for table in bound.experiment.published:
-            parts = [(name.partition("/")[2], False) for name in table.decides if name.startswith(f"{entry.id}/")]
-            for part, _ in parts:
-                for row in published.compare([table], standing.runs):
-                    yield of_row(row, part, bound.file, ordered=table.tolerance is None)
+            decided = [name.partition("/")[2] for name in table.decides if name.startswith(f"{entry.id}/")]
+            for row in published.compare([table], standing.runs) if decided else ():
+                yield from (of_row(row, part, bound.file, ordered=table.tolerance is None) for part in decided)
         yield from self._beside_model(entry, standing)
 
     def _beside_model(self, entry: Entry, standing: Standing) -> Iterator[Evidence]:

@@ -10,7 +10,6 @@ same pinned user land, and compares the digests. Ends with 1 where one differs. 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import io
 import tarfile
 import tempfile
@@ -26,7 +25,7 @@ from hosts.virtual.launch import GuestKernel
 from tests.lab_machine.machine import LabMachine, running
 
 MODELS = ("SandyBridge", "Haswell-noTSX", "EPYC")
-"""All with XSAVE: without it the guest's kernel cannot read the registers of its processes, and does not start."""
+"""Not `qemu64`: there the guest's kernel cannot fetch the registers of its processes, and does not start."""
 THERE = "/golden"
 RUN_S = 3600.0
 
@@ -58,7 +57,7 @@ def line(kernel: GuestKernel, run: Execution, root: Path) -> list[str]:
     return words
 
 
-def execute(machine: LabMachine, kernel: GuestKernel, run: Execution, root: Path) -> object:
+def execute(machine: LabMachine, kernel: GuestKernel, run: Execution, root: Path) -> None:
     """Execute one plan in the machine; its raw files come into the run's folder."""
     run = run.of(run.plan)
     machine.run("sh", "-c", f"rm -rf {THERE}/out && mkdir {THERE}/out")
@@ -69,7 +68,6 @@ def execute(machine: LabMachine, kernel: GuestKernel, run: Execution, root: Path
     machine.remote.get(f"{THERE}/out", run.folder)
     if "WARPBED done" not in done.stdout.decode(errors="replace"):
         raise RuntimeError((done.stdout + done.stderr).decode(errors="replace")[-2000:])
-    return dataclasses.replace(run)
 
 
 def compared(model: str, names: Iterable[str], folder: Path) -> int:

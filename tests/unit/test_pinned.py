@@ -30,7 +30,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     for name, file in debs.items():
         file.write_text(name)
     rows = [[name, "1", sha256_of(file)] for name, file in debs.items()]
-    (tmp_path / "lock.json").write_text(json.dumps({"packages": rows}))
+    (tmp_path / "lock.json").write_text(json.dumps({"suite": "bookworm", "packages": rows}))
     monkeypatch.setattr(pinned, "LOCK", tmp_path / "lock.json")
     monkeypatch.setattr(suite_packages, "download", lambda *_: sorted(debs.values()))
     monkeypatch.setattr(suite_packages, "unpack", lambda _, root: (root / "etc").mkdir())
