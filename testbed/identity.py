@@ -26,12 +26,13 @@ def recorded(run: PlannedRun, plan: Plan, host: Host) -> dict[str, Any]:
 
 
 def packets(raw: Path) -> str:
-    """SHA-256 over all captures of a run's raw folder, with their names: every packet and its time."""
+    """SHA-256 over all captures of a run's raw folder, with their names: every packet and its time; "" of a run that captured nothing."""
+    files = sorted(raw.glob("*.pcap"))
     whole = hashlib.sha256()
-    for file in sorted(raw.glob("*.pcap")):
+    for file in files:
         with file.open("rb") as content:
             whole.update(file.name.encode() + hashlib.file_digest(content, "sha256").digest())
-    return whole.hexdigest()
+    return whole.hexdigest() if files else ""
 
 
 def changed(result: results.Run, run: PlannedRun, plan: Plan, host: Host | None) -> list[str]:

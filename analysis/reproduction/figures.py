@@ -18,6 +18,7 @@ from analysis.palette import COLOURS
 from analysis.report.static import MARKS, PANEL_INCHES, STYLE
 from analysis.reproduction.drawn import DRAWN, Drawing
 from analysis.reproduction.outcomes import Judged
+from analysis.reproduction.recorded import NOWHERE
 from analysis.results import Run, parameters, quantity, show
 from analysis.statistics import Cell, cells
 from base.files import replace_bytes
@@ -32,6 +33,10 @@ def draw(folder: Path, entries: Sequence[Judged], experiments: Mapping[str, Any]
     drawn: dict[str, Path] = {}
     with mpl.rc_context({**STYLE, "svg.fonttype": "none"}):  # text as text: a tenth of the size
         for one in entries:
+            target = folder / f"{one.entry.id}.svg"
+            if target.exists() and not _drawable(one, experiments):
+                drawn[one.entry.id] = target
+                continue
             panels = list(_panels(one, experiments))[:MOST_PANELS]
             if not panels:
                 continue
@@ -44,12 +49,18 @@ def draw(folder: Path, entries: Sequence[Judged], experiments: Mapping[str, Any]
                 panel(axis)
                 axis.set_ylim(bottom=None if axis.get_yscale() == "log" else min(0.0, axis.get_ylim()[0]))
                 axis.legend(fontsize=6)
-            target = folder / f"{one.entry.id}.svg"
             out = io.BytesIO()
             figure.savefig(out, format="svg", metadata={"Date": None})
             replace_bytes(target, out.getvalue())
             drawn[one.entry.id] = target
     return drawn
+
+
+def _drawable(one: Judged, experiments: Mapping[str, Any]) -> bool:
+    """Whether the records are there that the entry's own drawing needs."""
+    name, _ = DRAWN.get(one.entry.id, ("", None))
+    runs = [run for experiment, runs in experiments.values() if name and experiment.name == name for run in runs]
+    return all(run.path != NOWHERE for run in runs)
 
 
 def _panels(one: Judged, experiments: Mapping[str, Any]) -> Iterator[Callable[[Axes], None]]:

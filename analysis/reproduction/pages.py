@@ -3,55 +3,52 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from analysis.metrics import lookup
+from analysis.reproduction import recorded
 from analysis.reproduction.figures import draw
 from analysis.reproduction.outcomes import Evidence, Judged
+from analysis.reproduction.recorded import Recorded
 from base.files import replace_bytes
 from base.text import clean
 from schema.catalogue import Catalogue
+from schema.model import Experiment
 
 HEAD = "<!-- SPDX-License-Identifier: Apache-2.0 -->\n<!-- Made by `./warpbed reproduce --pages docs/reproduction`; do not edit. -->\n"
 
 
 def write_pages(
-    folder: Path, theses: Mapping[str, Catalogue], found: Sequence[Judged], experiments: Mapping[str, Any]
+    folder: Path,
+    theses: Mapping[str, Catalogue],
+    found: Sequence[Judged],
+    experiments: Mapping[str, tuple[Experiment, Recorded]],
+    only: Collection[str] = (),
 ) -> list[Path]:
-    """Write the pages of the theses whose entries were decided; returns the files.
+    """Write the pages of theses, each with the record of its runs, and the one over all; returns the files.
 
-    experiments: file → (experiment, its runs), for the figures
+    found: all entries of each thesis
+    experiments: file → (experiment, its runs, those of an earlier record among them)
+    only: the theses whose pages are written; all without
     """
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     by_thesis: dict[str, list[Judged]] = {}
     for one in found:
         by_thesis.setdefault(one.entry.id.partition("-")[0], []).append(one)
+    runs = {file: (experiment, kept.runs) for file, (experiment, kept) in experiments.items()}
     for name, entries in by_thesis.items():
-        figures = draw(folder, entries, experiments)
+        if only and name not in only:
+            continue
+        figures = draw(folder, entries, runs)
         written += figures.values()
         written.append(_put(folder / f"{name}.md", "".join(_page(theses[name], entries, figures, folder))))
-    if experiments:
-        written.append(_put(folder / "runs.json", _runs(experiments)))
+        mine = {file: both for file, both in experiments.items() if Path(file).parent.name == name}
+        if mine:
+            written.append(_put(recorded.file_of(folder, name), recorded.text(mine)))
     if set(by_thesis) == set(theses):
         written.append(_put(folder / "README.md", "".join(_over_all(theses, by_thesis))))
     return written
-
-
-def _runs(experiments: Mapping[str, Any]) -> str:
-    """The runs behind the pages: id (with a hash of what decides it), verdict, digest of the captures, metrics of its file."""
-    rows = {
-        file: [
-            {"run": run.run, "params": dict(run.params), "seed": run.seed, "verdict": run.verdict, "packets": run.packets,
-             "metrics": {name: lookup(dict(run.metrics), name) for name in experiment.metrics}}
-            for run in runs if run.complete
-        ]
-        for file, (experiment, runs) in sorted(experiments.items())
-    }  # fmt: skip
-    return json.dumps(rows, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def _put(file: Path, text: str) -> Path:

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.reproduction import recorded
 from analysis.reproduction.outcomes import Judged
 from analysis.reproduction.pages import write_pages
 from base import quantities
 from base.errors import UsageError
+from base.paths import ROOT
 from testbed.commands import run as run_command
 from testbed.commands.arguments import results
 from testbed.commands.output import add_format, render, spoken_aside
@@ -33,10 +35,19 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--list", action="store_true", help="what decides each entry and what is missing; runs nothing"
     )
-    command.add_argument("--no-run", action="store_true", help="decide from the runs that are there")
+    command.add_argument(
+        "--no-run", action="store_true", help="decide from the runs that are there, and the recorded ones"
+    )
     command.add_argument("--jobs", type=int, default=0, metavar="N", help="runs in parallel (default: one per CPU)")
     command.add_argument(
         "--within", default="", metavar="TIME", help="begin only experiments that end within it, e.g. 2h"
+    )
+    command.add_argument(
+        "--record",
+        type=Path,
+        metavar="DIR",
+        default=ROOT / "docs/reproduction",
+        help="runs behind earlier pages, which stand for those that are not in the results (default: docs/reproduction)",
     )
     command.add_argument(
         "--pages", type=Path, metavar="DIR", help="write the page of each thesis and the one over all here"
@@ -52,7 +63,8 @@ def main(options: argparse.Namespace) -> int:
     limit_s = quantities.delay_ns(options.within) / 1e9 if _is_time(options.within) else None
     bindings = read()
     entries = chosen(bindings, options.what)
-    decider = Decider(bindings, options.results.resolve())
+    kept = {file: one for thesis in bindings.theses for file, one in recorded.read(options.record, thesis).items()}
+    decider = Decider(bindings, options.results.resolve(), kept)
     bounds = _cheapest_first(
         [bound for bound in bindings.experiments if any(entry.id in bound.entries for entry in entries)], decider
     )
@@ -65,7 +77,7 @@ def main(options: argparse.Namespace) -> int:
     _print(found, bindings, bounds, decider, options, jobs)
     if options.pages:
         with spoken_aside(options.format):
-            for file in write_pages(options.pages, bindings.theses, found, _figures_of(bounds, decider)):
+            for file in _pages(options, bindings, decider):
                 print(file)
     for name in failed:
         print(f"{name}: runs failed; its results folder says why", file=sys.stderr)
@@ -162,8 +174,8 @@ def _data(one: Judged, bindings: Bindings) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _figures_of(bounds: Sequence[Bound], decider: Decider) -> dict[str, Any]:
-    """The runs of each experiment and its file, for the pages' figures."""
-    return {
-        bound.file: (bound.experiment, decider.standing(bound).runs) for bound in bounds if decider.standing(bound).done
-    }
+def _pages(options: argparse.Namespace, bindings: Bindings, decider: Decider) -> list[Path]:
+    """The pages of the theses that were asked for, whole, and the one over all, which the record makes possible."""
+    asked = {entry.id.partition("-")[0] for entry in chosen(bindings, options.what)}
+    found = [decider.decide(entry) for entry in bindings.entries.values()]
+    return write_pages(options.pages, bindings.theses, found, decider.record(bindings.experiments), only=asked)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,16 @@ from typing import Any
 
 from analysis import claims, published
 from analysis.models import REGISTRY
+from analysis.models.checks import Check
 from analysis.reproduction.measured import MEASURED
 from analysis.reproduction.outcomes import Evidence, Judged, judged, of_checks, of_claim, of_row
+from analysis.reproduction.recorded import NOWHERE, Recorded
 from analysis.results import Run, load_experiment, show
 from plan.model import Plan
 from schema.catalogue import Entry
 from schema.claims import Claim, Order, Sides
+from schema.model import Experiment
+from schema.repeats import Repeats
 from testbed.commands.prepared import answered_ids
 from testbed.experiments import Prepared, prepare
 from testbed.identity import newest_of
@@ -27,14 +32,20 @@ from testbed.results import Results
 
 @dataclass(frozen=True)
 class Standing:
-    """An experiment as its file is now. runs: those that answer it, one that is not there as missing"""
+    """An experiment as its file is now.
+
+    runs: those that answer it, one that is not there as missing; in place of one without a folder, the recorded one
+    unfolded: what no folder answers; missing_params: of those, what no record answers either
+    checks: recorded comparisons with a model, for experiments of which no run has a folder
+    """
 
     bound: Bound
     prepared: Prepared
     runs: tuple[Run, ...]
-    missing: tuple[Plan, ...]
+    unfolded: tuple[Plan, ...]
     missing_params: tuple[Mapping[str, Any], ...]
     done: tuple[tuple[Run, Plan], ...]
+    checks: Mapping[str, tuple[Check, ...]]
 
     @property
     def failed(self) -> tuple[Run, ...]:
@@ -44,8 +55,9 @@ class Standing:
 class Decider:
     """Reads each experiment's file and runs once."""
 
-    def __init__(self, bindings: Bindings, results: Path) -> None:
-        self._bindings, self._results = bindings, results
+    def __init__(self, bindings: Bindings, results: Path, recorded: Mapping[str, Recorded] | None = None) -> None:
+        """recorded: experiment file → runs of others, in place of those that are not in `results`"""
+        self._bindings, self._results, self._recorded = bindings, results, recorded or {}
         self._standings: dict[Path, Standing] = {}
 
     def forget(self, bound: Bound) -> None:
@@ -62,15 +74,27 @@ class Decider:
         results = Results(self._results, prepared.experiment.name)
         kind = prepared.experiment.host
         runs = load_experiment(results.folder, answered_ids(prepared, kind, results)) if results.folder.is_dir() else ()
-        missing, params, done = [], [], []
+        recorded = self._recorded.get(bound.file, Recorded())
+        unfolded, params, done, others = [], [], [], []
+        repeats = prepared.experiment.repeats
+        enough = repeats.least if isinstance(repeats, Repeats) else None
+        begun: Counter[str] = Counter()
         for run, plan in zip(prepared.runs, prepared.plans, strict=True):
-            answer = newest_of(run, kind, runs)
-            if answer is not None and answer.complete:
+            answer, other = newest_of(run, kind, runs), newest_of(run, kind, recorded.runs)
+            whole = answer is not None and answer.complete
+            cell = repr(run.params)
+            asked = enough is None or begun[cell] < enough  # more seeds only where claims need them
+            begun[cell] += 1
+            if answer is not None and whole:
                 done.append((answer, plan))
-            else:
-                missing.append(plan)
+            elif asked:
+                unfolded.append(plan)
+            if other is not None and not whole:
+                others.append(other)
+            elif not whole and asked:
                 params.append(run.params)
-        return Standing(bound, prepared, tuple(runs), tuple(missing), tuple(params), tuple(done))
+        checks = {} if done else recorded.checks
+        return Standing(bound, prepared, (*runs, *others), tuple(unfolded), tuple(params), tuple(done), checks)
 
     def cost(self, bounds: Sequence[Bound]) -> Cost:
         """Of what is missing."""
@@ -79,7 +103,7 @@ class Decider:
         total = Cost()
         for bound in bounds:
             standing = self.standing(bound)
-            total += of_plans(standing.missing, standing.prepared.experiment.captures.keep, measured)
+            total += of_plans(standing.unfolded, standing.prepared.experiment.captures.keep, measured)
         return total
 
     def decide(self, entry: Entry) -> Judged:
@@ -118,13 +142,37 @@ class Decider:
         name, parts, function = MEASURED.get(entry.id, ("", (), None))
         if function is None or name != standing.prepared.experiment.name:
             return
-        found = list(of_checks(list(function(entry, standing.runs)), standing.bound.file)) if standing.done else []
+        found = list(of_checks(self.checks(entry, standing), standing.bound.file))
         yield from found
-        if not found or standing.missing:
+        if not found or standing.missing_params:
             yield from (Evidence(part, "order", "not run yet", standing.bound.file) for part in parts)
 
+    def checks(self, entry: Entry, standing: Standing) -> list[Check]:
+        """What comparing an experiment's runs with a model came to, from the runs' records, else from what was noted of them."""
+        if not standing.done:
+            return list(standing.checks.get(entry.id, ()))
+        folders = [run for run in standing.runs if run.path != NOWHERE]
+        return list(MEASURED[entry.id][2](entry, folders))
+
+    def record(self, bounds: Sequence[Bound]) -> dict[str, tuple[Experiment, Recorded]]:
+        """What the pages need of each experiment that has runs: file → (experiment, runs and comparisons)."""
+        found = {}
+        for bound in bounds:
+            standing = self.standing(bound)
+            runs = tuple(run for run in standing.runs if run.complete)
+            if not runs:
+                continue
+            names = [name for name, (by, _, _) in MEASURED.items() if by == bound.experiment.name]
+            checks = {name: tuple(self.checks(self._bindings.entries[name], standing)) for name in names}
+            found[bound.file] = (
+                bound.experiment,
+                Recorded(runs, {name: all_ for name, all_ in checks.items() if all_}),
+            )
+        return found
+
     def _elsewhere(self, name: str) -> Sequence[Run]:
-        return load_experiment(self._results / name)
+        own = next((bound for bound in self._bindings.experiments if bound.experiment.name == name), None)
+        return load_experiment(self._results / name) if own is None else self.standing(own).runs
 
 
 def about(claim: Claim, params: Mapping[str, Any]) -> bool:

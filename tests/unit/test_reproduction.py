@@ -14,10 +14,16 @@ from typing import Any
 
 import pytest
 
+from analysis.errors import ResultsError
+from analysis.metrics import lookup
 from analysis.models import REGISTRY, afifi2014, ho2008, tokuda2003
+from analysis.models.checks import Check
+from analysis.reproduction import recorded
 from analysis.reproduction.outcomes import Evidence, judged, of_checks
 from analysis.reproduction.pages import write_pages
+from analysis.reproduction.recorded import Recorded
 from analysis.results import Run
+from analysis.statistics import cells
 from base.errors import SpecError, UsageError
 from kernels.reference import medley
 from schema.catalogue import Catalogue, Entry, catalogues, load
@@ -323,26 +329,71 @@ def test_pages_show_entries_parts_and_what_is_open(tmp_path: Path) -> None:
     assert (tmp_path / "ho2008.md").read_text() == before
 
 
-def test_the_runs_behind_the_pages_lie_beside_them(tmp_path: Path) -> None:
+def small_run(name: str = "s1-0", **changes: Any) -> Run:
+    return Run("small", name, Path("somewhere"), **{
+        "seed": 1, "params": {"rate": "2mbit", "cca": "reno"}, "host": "virtual", "status": "complete", "verdict": "valid", "packets": "ab",
+        "inputs": {"spec": "5f", "traces": {}},
+        "metrics": {"utilization": 0.5, "queue_drops": 3, "smoothness_cv": {"1": 0.25}, "flows": [{"flow": "b.2", "retransmissions": 7}]},
+        **changes,
+    })  # fmt: skip
+
+
+NAMED: Any = SimpleNamespace(
+    name="small", metrics=["utilization", "flows.b.2.retransmissions", "smoothness_cv.1"], claims=[], published=[]
+)
+
+
+def test_the_runs_behind_the_pages_lie_beside_them_and_come_back_as_they_were(tmp_path: Path) -> None:
     one = entry()
     thesis = Catalogue(catalogue="ho2008", thesis="A thesis", entries=[one])
-    run = Run("small", "s1-0", tmp_path, seed=1, params={"cca": "reno"}, status="complete", verdict="valid", packets="ab",
-              metrics={"utilization": 0.5, "queue_drops": 3})  # fmt: skip
-    failed = dataclasses.replace(run, status="failed")
-    experiment = SimpleNamespace(name="small", metrics=["utilization"], claims=[], published=[])
-    write_pages(tmp_path, {"ho2008": thesis}, [judged(one, [])], {"experiments/a.yml": (experiment, (run, failed))})
-    assert json.loads((tmp_path / "runs.json").read_text()) == {
-        "experiments/a.yml": [
-            {
-                "run": "s1-0",
-                "params": {"cca": "reno"},
-                "seed": 1,
-                "verdict": "valid",
-                "packets": "ab",
-                "metrics": {"utilization": 0.5},
-            }
-        ]
-    }
+    failed = small_run("s2-0", status="failed")
+    check = Check("1", "windows", holds=False, published=[1, 2], computed=[1, 3], kind="order", reason="far")
+    kept = Recorded((small_run(), failed), {one.id: (check,)})
+    write_pages(tmp_path, {"ho2008": thesis}, [judged(one, [])], {"experiments/ho2008/a.yml": (NAMED, kept)})
+    (back,) = recorded.read(tmp_path, "ho2008").values()
+    (run,) = back.runs
+    assert list(run.params.items()) == [("rate", "2mbit"), ("cca", "reno")]
+    assert (run.run, run.seed, run.verdict, run.packets) == ("s1-0", 1, "valid", "ab")
+    assert [lookup(dict(run.metrics), name) for name in NAMED.metrics] == [0.5, 7, 0.25]
+    assert lookup(dict(run.metrics), "queue_drops") is None
+    assert back.checks == {one.id: (check,)}
+    before = (tmp_path / "ho2008.json").read_text()
+    write_pages(tmp_path, {"ho2008": thesis}, [judged(one, [])], {"experiments/ho2008/a.yml": (NAMED, back)})
+    assert (tmp_path / "ho2008.json").read_text() == before
+
+
+def test_recorded_runs_that_differ_in_what_was_not_recorded_are_no_copies(tmp_path: Path) -> None:
+    def there(second: Run) -> int:
+        kept = Recorded((small_run(), second))
+        (tmp_path / "ho2008.json").write_text(recorded.text({"experiments/ho2008/a.yml": (NAMED, kept)}))
+        (cell,) = cells(recorded.read(tmp_path, "ho2008")["experiments/ho2008/a.yml"].runs)
+        return cell.copies
+
+    assert there(small_run("s2-0", seed=2)) == 2
+    assert there(small_run("s2-0", seed=2, metrics={**small_run().metrics, "queue_drops": 4})) == 0
+
+
+@pytest.mark.parametrize("text", ["[]", '{"a": {}}', '{"a": {"runs": [{}]}}', "nothing", '{"a": {"runs": 5}}'])
+def test_a_record_that_is_none_is_told_with_its_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / "ho2008.json").write_text(text)
+    with pytest.raises(ResultsError, match=r"ho2008\.json: not a record"):
+        recorded.read(tmp_path, "ho2008")
+
+
+@pytest.mark.usefixtures("read_once")
+def test_entries_are_decided_from_the_record_where_no_run_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The repository's own record decides Fig 5.8 in a fresh clone; without a record it is not run yet."""
+
+    def outcome(*options: str) -> str:
+        command = ["reproduce", "ho2008-fig5.8", "--no-run", "--results", str(tmp_path), "--format", "json", *options]
+        cli.main(command)
+        (one,) = json.loads(capsys.readouterr().out)
+        return str(one["outcome"])
+
+    assert outcome() == "agrees in order or shape"
+    assert outcome("--record", str(tmp_path)) == "not run yet"
 
 
 def test_a_claim_waits_for_the_runs_that_it_speaks_of() -> None:
