@@ -19,7 +19,9 @@ from analysis.records import Columns, Floats
 SMOOTHING_BASERRTS = 5
 # What is within this share of the rate is that rate.
 BAND_SLACK = 0.05
-# The stable period is looked for in this last part of a life, and that part counts where it is entered before the limit.
+# The top of a period is what a twentieth of its rates exceed, and is reached within this share of it.
+TOP_QUANTILE, TOP_SLACK = 0.95, 0.01
+# The stable period is looked for in this last part of a life, and that part counts where it is reached before the limit.
 # A steady rise enters the band of its own last half at 0.46, of its last quarter at 0.70 of its life: it never counts.
 STABLE_PARTS = ((1 / 2, 0.40), (1 / 4, 0.65))
 # Time scales of the coefficient of variation, in seconds.
@@ -27,17 +29,25 @@ TIME_SCALES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 def settling_bins(smooth: Floats) -> float | None:
-    """Bins until a smoothed rate enters, for good, the band of its stable state or period; None where it does not."""
+    """Bins until a smoothed rate has reached its stable state or period for good; None where it does not.
+
+    From above that is where it enters the band of the period, from below where it first climbs to the period's top: a saw-tooth's band
+    begins where its cuts end, which a first climb passes on its way.
+    """
     for part, limit in STABLE_PARTS:
         first = smooth.size - int(smooth.size * part)
         last = smooth[first:]
         if last.size < 4 or last.mean() <= 0:
             return None
         slack = BAND_SLACK * float(last.mean())
-        outside = np.flatnonzero((smooth[:first] < last.min() - slack) | (smooth[:first] > last.max() + slack))
-        entered = int(outside[-1]) + 1 if outside.size else 0
-        if entered < limit * smooth.size:
-            return float(entered)
+        low, high = float(last.min()) - slack, float(last.max()) + slack
+        outside = np.flatnonzero((smooth[:first] < low) | (smooth[:first] > high))
+        reached = int(outside[-1]) + 1 if outside.size else 0
+        if not (reached and smooth[reached - 1] > high):
+            top = float(np.quantile(last, TOP_QUANTILE)) * (1 - TOP_SLACK)
+            reached += int(np.flatnonzero(smooth[reached:] >= top)[0])
+        if reached < limit * smooth.size:
+            return float(reached)
     return None
 
 
@@ -72,8 +82,9 @@ def convergence_time(run: RunRecords) -> float | None:
     """BaseRTTs (smallest RTTs) from a flow's first data until it reaches a new stable state or period; the slowest flow's.
 
     The stable period is the band that the goodput, smoothed over 5 BaseRTTs, spans in the last half of the flow's life
-    (its last quarter, where the flow arrives late), 5 % wider; it counts as reached when the flow enters it for the last time. Null where
-    one of the flows is still on its way at two thirds of its life.
+    (its last quarter, where the flow arrives late), 5 % wider. A flow that comes from above reaches it when it enters it for the last time, one
+    that comes from below when it has then climbed to its top (within 1 % of what a twentieth of the rates exceed): to the available
+    bandwidth, where a saw-tooth has it. Null where one of the flows is still on its way at two thirds of its life.
     Source: Ho 2008 s5.2.2 ("how many BaseRTTs are required to reach a new stable state or period"), figures 5.5 and 5.8;
     intervals.delivered_bytes, flows.rtt_min_ms.
     """
