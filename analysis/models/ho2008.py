@@ -100,9 +100,12 @@ def cycle(a: int) -> list[int]:
     return offsets[: a + 1]
 
 
-def convergence_baserrts(mu_d: float, buffer: float = UNLIMITED) -> float | None:
-    """BaseRTTs until the window first fills the path; with a buffer, None where losses keep it from that."""
-    return medley_rounds.convergence_rtts(mu_d, buffer)
+def convergence_baserrts(mu_d: float, buffer: float = UNLIMITED, *, late: bool = False) -> float | None:
+    """BaseRTTs until the window first fills the path; with a buffer, None where losses keep it from that.
+
+    late: each round is judged by the RTTs that a sender has seen by its end (kernels/reference/medley_rounds.py)
+    """
+    return medley_rounds.convergence_rtts(mu_d, buffer, late=late)
 
 
 def slow_climb(mu_d: float, ssthresh: float, rtts: float, W_0: float = 1.0) -> tuple[float, float]:
@@ -280,3 +283,25 @@ def _ctcp(entry: Entry) -> Iterator[Check]:
     own = ctcp.Ctcp().gamma
     yield Check("gamma_packets", "gamma of the executable specification", own == printed(entry, "gamma_packets"),
                 printed(entry, "gamma_packets"), own)  # fmt: skip
+
+
+def jain(windows: Sequence[float]) -> float:
+    """Jain's index of flows with the same RTT by their windows."""
+    return sum(windows) ** 2 / (len(windows) * sum(W * W for W in windows))
+
+
+@decides("ho2008-thm2")
+def _theorem_2(entry: Entry) -> Iterator[Check]:
+    unequal = [(10.0, 90.0), (50.0, 51.0), (8.0, 40.0, 400.0), tuple(float(W) for W in range(5, 105, 5))]
+    raised = [jain([W + I for W in windows]) - jain(windows) for windows in unequal for I in range(2, 42, 2)]  # noqa: E741
+    yield relation("1", f"equal increments raise the index in {len(raised)} of {len(raised)} cases of 2, 3 and 20 flows", min(raised) > 0)
+    kept = [abs(jain([change(W) for W in windows]) - jain(windows)) for windows in unequal for change in (
+        lambda W: W - 1 - 1 + 2, lambda W: 3 * W / 4)]  # fmt: skip
+    yield relation("1", "the cycle -1, -1, +2 and a loss of all, 3/4 W, leave it", max(kept) < 1e-12)
+
+
+@decides("ho2008-s2-loss-recovery")
+def _sack_option(entry: Entry) -> Iterator[Check]:
+    """TCP's options have 40 bytes (RFC 9293 s3.1); SACK's take 2 and 8 a block (RFC 2018 s3), time stamps 10 and 2 to align (RFC 7323)."""
+    blocks = [(40 - taken - 2) // 8 for taken in (0, 12)]
+    yield relation("4", "blocks that fit 40 bytes of options, without and with time stamps", blocks == [4, 3], blocks)

@@ -180,6 +180,47 @@ def _mostly(points: list[tuple[int, float, float]], column: int, *, rising: bool
     return steps.count(False) <= 1
 
 
+def slow_start(pipe: float, buffer: float, max_ssthresh: float = math.inf) -> tuple[int, float]:
+    """(round trips until the pipe is full, packets by which the window grows in the round that overflows the buffer), from one packet.
+
+    So many packets are the most that the end of slow start loses.
+
+    Above max_ssthresh the window grows by W/K a round trip, K = floor(W / (max_ssthresh / 2)): limited slow start (RFC 3742 s2).
+    """
+    W, rounds, full, growth = 1.0, 0, 0, 0.0
+    while W <= pipe + buffer:
+        growth = W if max_ssthresh >= W else W / math.floor(W / (max_ssthresh / 2))
+        W, rounds = W + growth, rounds + 1
+        full = full or (rounds if pipe <= W else 0)
+    return full, growth
+
+
+PIPE, BUFFER = MU * 0.08, MU * 0.05
+"""Packets of the path of Fig 1 and of its buffer, which holds what the link itself does there and back."""
+
+
+@decides("tokuda2003-fig3a")
+def _figure_3a(entry: Entry) -> Iterator[Check]:
+    fast, slow = slow_start(PIPE, BUFFER)[1], slow_start(PIPE / 10, BUFFER / 10)[1]
+    words = "packets that the end of slow start can lose on the path of Fig 1, and on one of a tenth of its rate and buffer"
+    yield relation("3", words, fast > slow, [round(fast), round(slow)])
+
+
+@decides("tokuda2003-s3-limited-slow-start")
+def _limited_slow_start(entry: Entry) -> Iterator[Check]:
+    thresholds = (100.0, 1000.0, 5000.0, math.inf)
+    here = [slow_start(PIPE, BUFFER, threshold) for threshold in thresholds]
+    words = "thresholds of 100, 1000 and 5000 packets and none: round trips until the path of Fig 1 is full"
+    rounds = [full for full, _ in here]
+    yield relation("1", words, rounds == sorted(rounds, reverse=True) and rounds[0] > 2 * rounds[-1], rounds)
+    lost = [growth for _, growth in here]
+    words = "the same: packets that it can lose where the buffer overflows, so that a low threshold delays and a high one loses"
+    yield relation("2", words, lost == sorted(lost) and lost[0] < lost[-1], [round(x) for x in lost])
+    there = [slow_start(PIPE / 10, BUFFER / 10, threshold) for threshold in (5000.0, math.inf)]
+    words = "5000 packets, which limit there, change nothing on a path of a tenth of the rate: round trips and losses with it and without"
+    yield relation("2", words, there[0] == there[1], [(full, round(lost)) for full, lost in there])
+
+
 @decides("tokuda2003-fig6a")
 def _figure_6a(entry: Entry) -> Iterator[Check]:
     yield from _figure_6(entry, 100.0)
@@ -219,14 +260,10 @@ def _first_loss(entry: Entry) -> Iterator[Check]:
         yield Check(
             key, "after the first loss of the specification, at W = 100", value == 100 / share, 100 / share, value
         )
-    pipe, buffer = MU * 0.08, MU * 0.05
-    overflow = pipe + buffer
-    yield relation(
-        "1",
-        f"on the path of Fig 1 {buffer:.0f} of {overflow:.0f} packets are queued when it overflows",
-        buffer < overflow / 2,
-    )
-    yield relation("2", "the same, against W/4", buffer > overflow / 4)
+    overflow = PIPE + BUFFER
+    words = f"on the path of Fig 1 {BUFFER:.0f} of {overflow:.0f} packets are queued when it overflows"
+    yield relation("1", words, overflow / 2 > BUFFER)
+    yield relation("2", "the same, against W/4", overflow / 4 < BUFFER)
 
 
 @decides("tokuda2003-s5.1.2-modes")

@@ -11,7 +11,7 @@ from matplotlib.ticker import FormatStrFormatter
 
 from analysis.models import ho2008, tokuda2003
 from analysis.palette import COLOURS
-from analysis.reproduction.measured import path_packets, windows
+from analysis.reproduction.measured import climb, windows
 from analysis.results import Run
 
 Drawing = Callable[[Axes, Sequence[Run]], None]
@@ -62,17 +62,12 @@ def _figure_4_3(axis: Axes, _: Sequence[Run]) -> None:
 
 @draws("ho2008-fig4.4", "ho2008-fig4")
 def _figure_4_4(axis: Axes, runs: Sequence[Run]) -> None:
-    points: list[tuple[float, float]] = []
-    for run in runs:
-        mu_d = path_packets(run)
-        if run.counted and run.seed == 1 and mu_d is not None:
-            full = next((t_s for t_s, cwnd in windows(run) if cwnd >= mu_d), None)
-            points += [(mu_d * 8, full / 0.1)] if full is not None else []
-    points.sort()
-    axis.plot([x for x, _ in points], [y for _, y in points], "o-", color=COLOURS[0], markersize=3, label="runs")
-    paths = [kbit / 8 for kbit in ho2008.BDPS_KBIT]
-    model = [(mu_d * 8, time) for mu_d in paths if (time := ho2008.convergence_baserrts(mu_d)) is not None]
-    axis.plot([x for x, _ in model], [y for _, y in model], label="model", **MODEL)
+    points = sorted(one for run in runs if run.counted and run.seed == 1 and (one := climb(run)) is not None)
+    paths = [mu_d * 8 for mu_d, _, _, _ in points]
+    axis.plot(paths, [here for _, here, _, _ in points], "o-", color=COLOURS[0], markersize=3, label="runs")
+    axis.plot(paths, [model for _, _, model, _ in points], label="model", **MODEL)
+    late: Any = {**MODEL, "linestyle": ":"}
+    axis.plot(paths, [late for _, _, _, late in points], label="model, RTTs a round late", **late)
     axis.set_xlabel("BDP, kbit")
     axis.set_ylabel("BaseRTTs")
 

@@ -25,17 +25,22 @@ class Round:
     lost: bool
 
 
-def rounds(bdp: float, buffer: float) -> Iterator[Round]:
-    """Without end; bdp is mu d of eq 4.1 and buffer the bottleneck's queue, both in packets."""
+def rounds(bdp: float, buffer: float, *, late: bool = False) -> Iterator[Round]:
+    """Without end; bdp is mu d of eq 4.1 and buffer the bottleneck's queue, both in packets.
+
+    late: a round is judged by the RTTs of the packets sent in the one before, which are those that a sender has seen by its end.
+    Eq 4.2 takes the round's own; eq 4.5 the earlier ones, over fewer packets than have had them.
+    """
     W, I, R = 2.0, 0.0, False  # noqa: E741 (the paper's symbols)
     delta_last = gamma = now = 0.0
     judged = False
     burst = previous = (0.0, 2.0)  # I and W that a round began with, and those of the round before it
-    decreased = False
+    decreased = late
     while True:
         standing = max(0.0, W - bdp)
         grew, before = previous if decreased else burst  # eq 4.5 after t_1, eq 4.2 until then
-        queued = grew * (2 * before + grew - 1) / (2 * (before if decreased else W)) if grew > 0 else 0.0
+        judged_packets = before + grew if late else before if decreased else W
+        queued = grew * (2 * before + grew - 1) / (2 * judged_packets) if grew > 0 else 0.0
         long = 1 + (queued + standing) / bdp
         lost = max(burst[0], 0.0) + standing > buffer
         yield Round(W, now, long, lost)
@@ -59,9 +64,9 @@ def rounds(bdp: float, buffer: float) -> Iterator[Round]:
         W = max(2.0, min(W + I, 2 * W))
 
 
-def convergence_rtts(bdp: float, buffer: float) -> float | None:
+def convergence_rtts(bdp: float, buffer: float, *, late: bool = False) -> float | None:
     """BaseRTTs until the window first fills the path; None where the buffer never lets it."""
-    for number, now in enumerate(rounds(bdp, buffer)):
+    for number, now in enumerate(rounds(bdp, buffer, late=late)):
         if bdp <= now.W and not now.lost:
             return now.begins_rtts
         if number == MOST_ROUNDS:

@@ -221,6 +221,20 @@ def test_tokuda_s_analysis_gives_the_derived_throughputs() -> None:
                 assert fast == pytest.approx(row[2], rel=0.01)
 
 
+def test_limited_slow_start_takes_the_round_trips_of_its_rule() -> None:
+    """RFC 3742 by hand: 7 doublings to 128, above the threshold of 100, then at least 50 and less than 100 packets a round trip."""
+    pipe = 10_000
+    full, growth = tokuda2003.slow_start(pipe, 0, 100)
+    assert 7 + (pipe - 128) / 100 < full <= 7 + (pipe - 128) / 50 + 1
+    assert growth == pytest.approx(50, rel=0.01)  # W / floor(W / 50), and W is many times 50
+    assert tokuda2003.slow_start(pipe, 0) == (14, 8192)  # 2^14 is the first power of two above 10 000
+
+
+def test_equal_steps_raise_jain_s_index_as_its_definition_says() -> None:
+    assert ho2008.jain([1, 3]) == pytest.approx(16 / 20)  # 4^2 / (2 x 10)
+    assert ho2008.jain([2, 4]) == pytest.approx(36 / 40)
+
+
 def test_ho_s_rounds_give_the_derived_decreases_and_bounds() -> None:
     wanted = derived("ho2008-s4.3-example")["by eqs 4.4, 4.6, 4.7"]
     assert ho2008.decreases(ho2008.MU_D, 8) == list(zip(wanted["t"], wanted["W"], strict=True))
