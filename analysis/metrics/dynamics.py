@@ -81,10 +81,10 @@ def _life(run: RunRecords, flow: Mapping[str, Any]) -> Window:
 def convergence_time(run: RunRecords) -> float | None:
     """BaseRTTs (smallest RTTs) from a flow's first data until it reaches a new stable state or period; the slowest flow's.
 
-    The stable period is the band that the goodput, smoothed over 5 BaseRTTs, spans in the last half of the flow's life
-    (its last quarter, where the flow arrives late), 5 % wider. A flow that comes from above reaches it when it enters it for the last time, one
-    that comes from below when it has then climbed to its top (within 1 % of what a twentieth of the rates exceed): to the available
-    bandwidth, where a saw-tooth has it. Null where one of the flows is still on its way at two thirds of its life.
+    The stable period is the band that the goodput, smoothed over 5 BaseRTTs, spans in the last half of the flow's life (its last quarter,
+    where the flow arrives late), 5 % wider. A flow that comes from above reaches it when it enters the band for the last time, one that
+    comes from below when it has then climbed to its top (within 1 % of what a twentieth of the rates exceed), which is the available
+    bandwidth. Null where one of the flows is still on its way at two thirds of its life.
     Source: Ho 2008 s5.2.2 ("how many BaseRTTs are required to reach a new stable state or period"), figures 5.5 and 5.8;
     intervals.delivered_bytes, flows.rtt_min_ms.
     """

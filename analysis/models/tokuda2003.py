@@ -188,7 +188,7 @@ def slow_start(pipe: float, buffer: float, max_ssthresh: float = math.inf) -> tu
     Above max_ssthresh the window grows by W/K a round trip, K = floor(W / (max_ssthresh / 2)): limited slow start (RFC 3742 s2).
     """
     W, rounds, full, growth = 1.0, 0, 0, 0.0
-    while W <= pipe + buffer:
+    while pipe + buffer >= W:
         growth = W if max_ssthresh >= W else W / math.floor(W / (max_ssthresh / 2))
         W, rounds = W + growth, rounds + 1
         full = full or (rounds if pipe <= W else 0)
@@ -202,7 +202,9 @@ PIPE, BUFFER = MU * 0.08, MU * 0.05
 @decides("tokuda2003-fig3a")
 def _figure_3a(entry: Entry) -> Iterator[Check]:
     fast, slow = slow_start(PIPE, BUFFER)[1], slow_start(PIPE / 10, BUFFER / 10)[1]
-    words = "packets that the end of slow start can lose on the path of Fig 1, and on one of a tenth of its rate and buffer"
+    words = (
+        "packets that the end of slow start can lose on the path of Fig 1, and on one of a tenth of its rate and buffer"
+    )
     yield relation("3", words, fast > slow, [round(fast), round(slow)])
 
 

@@ -246,3 +246,16 @@ def test_a_buffer_far_below_the_bursts_never_lets_the_window_fill_the_path() -> 
     assert medley_rounds.convergence_rtts(3000, 30) is None
     assert medley_rounds.convergence_rtts(3000, 60) is not None
     assert medley_rounds.convergence_rtts(3000, 100) == pytest.approx(570, abs=2)
+
+
+def test_with_rtts_a_round_late_the_first_decrease_may_come_a_round_later() -> None:
+    """5 Mbit/s, 62.64 packets, by hand (eqs 2.1, 3.3 and the sum of eq 4.2 over the packets that had it).
+
+    At W = 44, I = 12 the round's own queue is 12 (64 + 11) / (2 x 44) = 10.2: Delta = 6.18 is above Gamma = 6.02. That of the round before
+    is 10 (44 + 9) / (2 x 32) = 8.3: Delta = 5.14, Gamma = 5.88, so that W goes on to 58, where Delta = 8.14 is above Gamma = 7.14.
+    """
+    first = {}
+    for late in (False, True):
+        windows = [round(now.W) for now in itertools.islice(medley_rounds.rounds(62.64, 100, late=late), 20)]
+        first[late] = next(a for a, b in itertools.pairwise(windows) if b < a)
+    assert first == {False: 44, True: 58}
