@@ -61,6 +61,14 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+def whole(path: Path, columns: Sequence[str] | None = None) -> Any:
+    """A record as an Arrow table, with only these columns where some are named."""
+    with _open(path) as file:
+        if columns is not None:
+            _require(path, file.schema_arrow.names, columns)
+        return file.read(columns=None if columns is None else list(columns))
+
+
 def in_turn(path: Path) -> Iterator[dict[str, Any]]:
     """Every row as a dictionary, one after the other, for files of any size."""
     with _open(path) as file:

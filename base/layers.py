@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("analysis", "topologies", "hosts"),
     ("store", "dashboards"),
     ("testbed",),
-    ("benchmarks", "playbooks"),
+    ("benchmarks", "playbooks", "python"),
 )
 """From the bottom up. Packages of one layer import each other in one direction only, which the order within it says."""
 

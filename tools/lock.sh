@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Regenerates requirements.lock and requirements-dev.lock from the .in files. `tools/lock.sh --upgrade` also moves
+# Regenerates requirements*.lock from the .in files. `tools/lock.sh --upgrade` also moves
 # to the newest versions that the .in files allow; without it, versions stay as locked where they still fit.
 set -eu
 cd "$(dirname "$0")/.."
@@ -25,3 +25,7 @@ lock() {
 
 lock requirements.in -o requirements.lock "$@"
 lock requirements-dev.in -o requirements-dev.lock "$@"
+# Extras are installed beside a run's packages and beside one another, so all of them have one version of each package.
+for extra in crate dask kubernetes notebooks; do
+    lock "requirements-$extra.in" -o "requirements-$extra.lock" -c requirements-dev.lock
+done

@@ -38,11 +38,24 @@ def write_figures(data: Mapping[str, Any], folder: Path) -> list[Path]:
         for name, figure in _figures(data):
             for kind in KINDS:
                 target = folder / f"{name}.{kind}"
-                drawn = io.BytesIO()
-                figure.savefig(drawn, format=kind, metadata={"Date": None} if kind == "svg" else {"CreationDate": None})
-                replace_bytes(target, drawn.getvalue())
+                replace_bytes(target, drawn(figure, kind))
                 written.append(target)
     return written
+
+
+def figures(data: Mapping[str, Any]) -> dict[str, Figure]:
+    """All figures of `data` by their names."""
+    with mpl.rc_context(STYLE):
+        return dict(_figures(data))
+
+
+def drawn(figure: Figure, kind: str) -> bytes:
+    """A figure as a file's content, the same for the same data; kind: one of Matplotlib's formats."""
+    file = io.BytesIO()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with mpl.rc_context(STYLE):
+        figure.savefig(file, format=kind, metadata=undated.get(kind))
+    return file.getvalue()
 
 
 def _figures(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:

@@ -40,8 +40,8 @@ class Checkout:
         self.cache = root / "cache"
         (self.root / "testbed").mkdir(parents=True)
         (self.root / "testbed/__main__.py").write_text(ANSWER)
-        for lock in ("requirements.lock", "requirements-dev.lock"):
-            (self.root / lock).write_text(f"# {lock}\n")
+        for lock in ROOT.glob("requirements*.lock"):
+            (self.root / lock.name).write_text(f"# {lock.name}\n")
         shutil.copy(ROOT / "warpbed", self.root)
 
     def replace_python(self, script: str) -> None:
@@ -88,7 +88,7 @@ def test_it_works_through_a_symlink_from_any_folder(tmp_path: Path) -> None:
     arguments, prefix, python_path, cwd = done.stdout.strip().split("|")
     assert arguments == "['run', 'a b.yml']"
     assert Path(prefix).parent == checkout.cache / "venv"
-    assert python_path == str(checkout.root)
+    assert python_path == f"{checkout.root}:{checkout.root}/python"
     assert cwd == "/"
 
 
@@ -112,6 +112,62 @@ def test_another_lock_file_gives_another_environment(checkout: Checkout) -> None
 
 def test_what_a_test_starts_shares_its_environment(checkout: Checkout) -> None:
     assert checkout("run", WARPBED_DEV="1").stdout.split("|")[1] == checkout("test").stdout.split("|")[1]
+
+
+def made_from(words: str) -> str:
+    return words.partition("environment from ")[2].partition(" (once)")[0]
+
+
+def test_an_extra_is_installed_only_where_it_is_asked_for(checkout: Checkout) -> None:
+    plain = checkout("run", "a.yml")
+    assert made_from(plain.stderr) == "requirements.lock"
+    for asked, environment in (
+        (("run", "a.yml", "--engine", "local"), {}),
+        (("exec", "true", "--engine", "dask"), {}),  # of another program
+        (("check", "bundle"), {}),
+    ):
+        assert made_from(checkout(*asked, **environment).stderr) == "", asked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variable", "locks"),
+    [
+        (("run", "a.yml", "--engine", "dask"), "", "requirements.lock requirements-dask.lock"),
+        (("campaign", "run", "a.yml", "--engine=dask"), "", "requirements.lock requirements-dask.lock"),
+        (("bundle", "a.yml"), "", "requirements.lock requirements-crate.lock"),
+        (("rerun", "a.zip"), "crate", "requirements.lock requirements-crate.lock"),
+        (
+            ("exec", "true"),
+            "notebooks,crate notebooks",
+            "requirements.lock requirements-notebooks.lock requirements-crate.lock",
+        ),
+        (
+            ("run", "a.yml", "--engine=dask", "--cluster", "kubernetes"),
+            "",
+            "requirements.lock requirements-kubernetes.lock",
+        ),
+        (("test",), "notebooks", "requirements-dev.lock"),
+    ],
+)
+def test_an_environment_has_the_extras_that_a_command_or_the_user_names(
+    checkout: Checkout, arguments: tuple[str, ...], variable: str, locks: str
+) -> None:
+    assert made_from(checkout(*arguments, WARPBED_EXTRAS=variable).stderr) == locks
+
+
+def test_an_unknown_extra_is_refused(checkout: Checkout) -> None:
+    done = checkout("run", WARPBED_EXTRAS="pandas")
+    assert done.returncode == 2
+    assert "'pandas'; allowed: crate, dask" in done.stderr
+
+
+def test_extras_name_one_version_of_each_package() -> None:
+    pins: dict[str, set[str]] = {}
+    for lock in ROOT.glob("requirements*.lock"):
+        for name, version in re.findall(r"(?m)^([a-z0-9.-]+)==([^ ]+)", lock.read_text()):
+            pins.setdefault(name, set()).add(version)
+    assert len(pins) > 100
+    assert {name: found for name, found in pins.items() if len(found) > 1} == {}
 
 
 def test_an_interrupted_environment_is_made_again(checkout: Checkout) -> None:
