@@ -16,16 +16,16 @@ Errors are WarpbedError; UsageError where a name, value or file cannot be used. 
 """
 
 from warpbed import _place  # first: it makes the packages importable that the others use
-from base.errors import UsageError, WarpbedError  # isort: skip
-from base.version import VERSION as __version__  # isort: skip
 from warpbed._place import checkout
+from warpbed.base_names import VERSION, UsageError, WarpbedError
 from warpbed.drawing import Drawing
 from warpbed.experiment import Experiment, load
 from warpbed.run import Run
 from warpbed.starting import command, reproduce, run
 from warpbed.table import Table
 
-del _place
+__version__ = VERSION
+del _place, VERSION
 
 __all__ = [
     "Drawing",

@@ -17,7 +17,19 @@ CHECKOUT = HERE.parents[1]
 PARTS = HERE / "_parts"
 """Where a wheel has the packages."""
 CHECKOUT_VARIABLE = "WARPBED_CHECKOUT"
-NEEDED = ("base", "kernels", "network", "plan", "agent", "collectors", "schema", "analysis", "topologies", "hosts", "testbed")
+NEEDED = (
+    "base",
+    "kernels",
+    "network",
+    "plan",
+    "agent",
+    "collectors",
+    "schema",
+    "analysis",
+    "topologies",
+    "hosts",
+    "testbed",
+)
 
 
 def packages() -> Path:

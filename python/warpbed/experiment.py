@@ -64,7 +64,9 @@ class Experiment:
         """
         for name in params:
             if name != "seed" and name not in self.parameters:
-                raise UsageError(f"{self.name}: no parameter {name!r}; there are {', '.join((*self.parameters, 'seed'))}")
+                raise UsageError(
+                    f"{self.name}: no parameter {name!r}; there are {', '.join((*self.parameters, 'seed'))}"
+                )
         wanted = {name: show(value) for name, value in params.items()}
         return tuple(
             run for run in self.runs
@@ -143,7 +145,20 @@ class Experiment:
         return prepare(self.file)
 
 
-CLAIM_COLUMNS = ("kind", "source", "metric", "unit", "where", "asked", "measured", "low", "high", "runs", "outcome", "reason")
+CLAIM_COLUMNS = (
+    "kind",
+    "source",
+    "metric",
+    "unit",
+    "where",
+    "asked",
+    "measured",
+    "low",
+    "high",
+    "runs",
+    "outcome",
+    "reason",
+)
 
 
 def load(experiment: str | Path, *, results: str | Path | None = None, host: str | None = None) -> Experiment:

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import subprocess
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def run(
     pairs = [pair for pair in zip(asked.runs, asked.plans, strict=True) if id(pair[0]) in chosen]
     some = dataclasses.replace(asked, runs=[one for one, _ in pairs], plans=[plan for _, plan in pairs])
     store = Results(base, asked.experiment.name)
-    names = answered_ids(some, kind_of(some, _Host(host)), store)
+    names = answered_ids(some, kind_of(some, Namespace(host=host)), store)
     if not store.folder.is_dir():
         raise _failure(arguments, code, lines)
     found = _loaded(store.folder, names, file)
@@ -96,13 +97,6 @@ def command(*arguments: str | Path, say: Say | None = None, allowed: Sequence[in
     if code not in allowed:
         raise _failure(words, code, lines)
     return "".join(f"{line}\n" for line in lines)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Host:
-    """As the commands' options hold it."""
-
-    host: str | None
 
 
 def _called(arguments: Sequence[str], say: Say | None, *, apart: bool = False) -> tuple[int, list[str]]:

@@ -39,7 +39,8 @@ def dataset(runs: Sequence[Run], metrics: Sequence[str]) -> xarray.Dataset:
     arrays = {name: np.full(shape, np.nan) for name in names}
     for run in counted:
         place = tuple(
-            values.index(run.seed if name == SEED else show(run.params.get(name))) for name, values in coordinates.items()
+            values.index(run.seed if name == SEED else show(run.params.get(name)))
+            for name, values in coordinates.items()
         )
         for name in names:
             value = lookup(dict(run.metrics), name)

@@ -59,7 +59,7 @@ class Table:
     def pandas(self) -> pandas.DataFrame:
         """The rows as a pandas DataFrame. Raises UsageError where pandas is not installed."""
         extra("pandas")
-        return self.arrow.to_pandas()
+        return self.arrow.to_pandas()  # type: ignore[no-any-return]
 
     def polars(self) -> polars.DataFrame:
         """The rows as a polars DataFrame. Raises UsageError where polars is not installed."""
@@ -90,7 +90,9 @@ def extra(name: str) -> Any:
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    plain = [json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | tuple) else value for value in values]
+    plain = [
+        json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | tuple) else value for value in values
+    ]
     try:
         return pa.array(plain)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The notebooks execute as they are, in a copy of the checkout, and show what they say."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from base.paths import cache_dir
+from hosts.virtual.launch import GuestKernel
+from kernels import series
+from kernels.build_key import find_build
+from tests import lab
+from tests.checkout import copied
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+EXECUTE = """
+import asyncio, sys, nbformat
+from nbclient import NotebookClient
+book = nbformat.read(sys.argv[1], 4)
+NotebookClient(book, timeout=1500, kernel_name="python3", resources={"metadata": {"path": sys.argv[3]}}).execute()
+nbformat.write(book, sys.argv[2])
+"""
+
+
+class Checkout:
+    """A copy of this checkout whose `./warpbed` is in the tests' environment already."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = copied(root)
+        shutil.copy(lab.ROOT / "kernels/modules/tcp_medley.c", self.root / "kernels/modules")
+        entry = f'#!/bin/sh\nexport PYTHONPATH={self.root}\nexec {sys.executable} -P -m testbed "$@"\n'
+        (self.root / "warpbed").write_text(entry)
+        self.builds: set[Path] = set()
+
+    def execute(self, name: str) -> list[dict[str, Any]]:
+        """Execute a notebook; returns its cells with what they show."""
+        import nbformat  # an extra
+
+        done_file = self.root / "done.ipynb"
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+        environment |= {"PYTHONPATH": f"{self.root}:{self.root}/python", "HOME": str(self.root)}
+        environment |= {"WARPBED_CACHE": str(cache_dir())}
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", EXECUTE, self.root / "notebooks" / name, done_file, self.root],
+            env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=1600,
+        )  # fmt: skip
+        if path := find_build(series.DEFAULT, root=self.root).path:
+            self.builds.add(Path(path))
+        assert done.returncode == 0, done.stderr
+        cells: list[dict[str, Any]] = nbformat.read(done_file, 4)["cells"]
+        return cells
+
+
+@pytest.fixture(scope="module")
+def checkout(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    checkout = Checkout(tmp_path_factory.mktemp("notebooks") / "checkout")
+    yield checkout
+    for build in checkout.builds - {kernel.linux.parent}:
+        if build.parent == cache_dir() / "kernels":
+            shutil.rmtree(build, ignore_errors=True)
+
+
+def shown(cells: list[dict[str, Any]]) -> str:
+    """All text that the cells print or show."""
+    words = []
+    for cell in cells:
+        for output in cell.get("outputs", ()):
+            words.append(output.get("text", "") + str(output.get("data", {}).get("text/plain", "")))
+    return "\n".join(words)
+
+
+def drawn(cells: list[dict[str, Any]]) -> int:
+    return sum("image/svg+xml" in output.get("data", {}) for cell in cells for output in cell.get("outputs", ()))
+
+
+def test_first_look(checkout: Checkout) -> None:
+    cells = checkout.execute("first-look.ipynb")
+    words = shown(cells)
+    assert drawn(cells) == 1
+    assert words.count("valid") >= 6, words
+    assert "queue_max_packets" in words and "holds" in words
+    assert "r1" in words, "the bottleneck's interface"
+
+
+def test_own_algorithm_beside_three_others(checkout: Checkout) -> None:
+    cells = checkout.execute("own-algorithm.ipynb")
+    words = shown(cells)
+    assert drawn(cells) == 1
+    assert "kernels/modules/tcp_mine.c" in words
+    assert "[8/8]" in words
+    assert "tcp_mine" in {file.stem for file in (checkout.root / "kernels/modules").glob("*.c")}
+
+
+def test_a_reproduction(checkout: Checkout) -> None:
+    cells = checkout.execute("reproduction.ipynb")
+    words = shown(cells)
+    assert drawn(cells) == 1
+    assert words.count("agrees") >= 2, "the tables that are calculated"
+    assert "['valid', 'valid']" in words
+    assert "holds" in words
