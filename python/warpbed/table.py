@@ -59,11 +59,11 @@ class Table:
     def pandas(self) -> pandas.DataFrame:
         """The rows as a pandas DataFrame. Raises UsageError where pandas is not installed."""
         extra("pandas")
-        return self.arrow.to_pandas()  # type: ignore[no-any-return]
+        return self.arrow.to_pandas()
 
     def polars(self) -> polars.DataFrame:
         """The rows as a polars DataFrame. Raises UsageError where polars is not installed."""
-        frame = extra("polars").from_arrow(self.arrow)
+        frame: polars.DataFrame = extra("polars").from_arrow(self.arrow)
         assert type(frame).__name__ == "DataFrame"  # a table gives a frame, an array would give a series
         return frame
 

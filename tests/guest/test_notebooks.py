@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,7 +18,6 @@ from base.paths import cache_dir
 from hosts.virtual.launch import GuestKernel
 from kernels import series
 from kernels.build_key import find_build
-from tests import lab
 from tests.checkout import copied
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -33,17 +33,14 @@ nbformat.write(book, sys.argv[2])
 class Checkout:
     """A copy of this checkout whose `./warpbed` is in the tests' environment already."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = copied(root)
-        shutil.copy(lab.ROOT / "kernels/modules/tcp_medley.c", self.root / "kernels/modules")
+    def __init__(self, root: Path, *, modules: bool) -> None:
+        self.root = copied(root, modules=modules)  # with all modules, the kernel build is the one that is there
         entry = f'#!/bin/sh\nexport PYTHONPATH={self.root}\nexec {sys.executable} -P -m testbed "$@"\n'
         (self.root / "warpbed").write_text(entry)
         self.builds: set[Path] = set()
 
     def execute(self, name: str) -> list[dict[str, Any]]:
         """Execute a notebook; returns its cells with what they show."""
-        import nbformat  # an extra
-
         done_file = self.root / "done.ipynb"
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
         environment |= {"PYTHONPATH": f"{self.root}:{self.root}/python", "HOME": str(self.root)}
@@ -55,13 +52,19 @@ class Checkout:
         if path := find_build(series.DEFAULT, root=self.root).path:
             self.builds.add(Path(path))
         assert done.returncode == 0, done.stderr
-        cells: list[dict[str, Any]] = nbformat.read(done_file, 4)["cells"]
+        cells: list[dict[str, Any]] = json.loads(done_file.read_text())["cells"]
         return cells
 
 
 @pytest.fixture(scope="module")
-def checkout(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    checkout = Checkout(tmp_path_factory.mktemp("notebooks") / "checkout")
+def whole(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    return Checkout(tmp_path_factory.mktemp("notebooks") / "whole", modules=True)
+
+
+@pytest.fixture
+def checkout(kernel: GuestKernel, tmp_path: Path) -> Iterator[Checkout]:
+    """One whose builds are its own."""
+    checkout = Checkout(tmp_path / "checkout", modules=False)
     yield checkout
     for build in checkout.builds - {kernel.linux.parent}:
         if build.parent == cache_dir() / "kernels":
@@ -73,7 +76,7 @@ def shown(cells: list[dict[str, Any]]) -> str:
     words = []
     for cell in cells:
         for output in cell.get("outputs", ()):
-            words.append(output.get("text", "") + str(output.get("data", {}).get("text/plain", "")))
+            words.append("".join([*output.get("text", ()), *output.get("data", {}).get("text/plain", ())]))
     return "\n".join(words)
 
 
@@ -81,8 +84,8 @@ def drawn(cells: list[dict[str, Any]]) -> int:
     return sum("image/svg+xml" in output.get("data", {}) for cell in cells for output in cell.get("outputs", ()))
 
 
-def test_first_look(checkout: Checkout) -> None:
-    cells = checkout.execute("first-look.ipynb")
+def test_first_look(whole: Checkout) -> None:
+    cells = whole.execute("first-look.ipynb")
     words = shown(cells)
     assert drawn(cells) == 1
     assert words.count("valid") >= 6, words
@@ -99,8 +102,8 @@ def test_own_algorithm_beside_three_others(checkout: Checkout) -> None:
     assert "tcp_mine" in {file.stem for file in (checkout.root / "kernels/modules").glob("*.c")}
 
 
-def test_a_reproduction(checkout: Checkout) -> None:
-    cells = checkout.execute("reproduction.ipynb")
+def test_a_reproduction(whole: Checkout) -> None:
+    cells = whole.execute("reproduction.ipynb")
     words = shown(cells)
     assert drawn(cells) == 1
     assert words.count("agrees") >= 2, "the tables that are calculated"
