@@ -23,13 +23,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
+import pyarrow as pa
 
 from base.paths import ROOT
 from benchmarks import grafana, store_lab
 from benchmarks.make_results import START_NS, Case
 from dashboards.addresses import TITLES, ZERO_S
-from store import debian_server, derive, folder, ingest, tables
+from store import debian_server, derive, folder, ingest, packed, tables
 from store.connect import connected
 
 FLOWS = 2
@@ -94,13 +96,11 @@ def fill(
                 values,
             )
             rows = "generate_series(1, %(f)s) f, generate_series(0, %(n)s - 1) i, LATERAL (SELECT i * %(d)s / %(n)s AS t_s) x"
-            for statement in (
-                "INSERT INTO acks (run_id, time, t_s, flow, ack, rtt_us, sacked_bytes, duplicate) "
-                f"SELECT %(run)s, to_timestamp(%(at)s + t_s), t_s, 'f' || f, i * 1448, 50000 + 10000 * random(), 0, false FROM {rows}",
-                "INSERT INTO sockets (run_id, time, t_s, flow, cwnd_packets, ssthresh_packets, srtt_us) "
-                f"SELECT %(run)s, to_timestamp(%(at)s + t_s), t_s, 'f' || f, 100 + i %% 50, 80, 50000 FROM {rows}",
-            ):
-                total += connection.execute(statement, values).rowcount
+            for flow in range(1, FLOWS + 1):
+                total += sum(
+                    ingest.copy_parts(connection, table, ingest.packed_parts(table, run_id, part))
+                    for table, part in _per_ack(f"f{flow}", at, duration_s, int(duration_s * rows_per_s))
+                )
             for width_ms in width:
                 point = {
                     **values,
@@ -129,6 +129,26 @@ def fill(
                     point,
                 ).rowcount
     return total
+
+
+def _per_ack(flow: str, at_s: float, duration_s: float, count: int) -> Iterator[tuple[tables.Table, pa.Table]]:
+    """What a flow leaves in acks and sockets, some rows at a time."""
+    of = {table.name: table for table in tables.tables()}
+    random = np.random.default_rng(count)
+    for first in range(0, count, packed.READ_ROWS):
+        place = np.arange(first, min(count, first + packed.READ_ROWS))
+        t_s = place * duration_s / count
+        known = {
+            "flow": np.full(place.size, flow, dtype=object), "t_s": t_s,
+            "time_ns": round(at_s * 1e9) + np.rint(t_s * 1e9).astype(np.int64),
+            "ack": place * 1448, "rtt_us": np.rint(50_000_000 + 10_000_000 * random.random(place.size)) / 1e3,
+            "sacked_bytes": np.zeros(place.size, dtype=np.int64), "duplicate": np.zeros(place.size, dtype=np.bool_),
+            "cwnd_packets": 100 + place % 50, "ssthresh_packets": np.full(place.size, 80), "srtt_us": np.full(place.size, 50_000),
+        }  # fmt: skip
+        for name in ("acks", "sockets"):
+            columns = of[name].columns
+            arrays = [pa.array(known[column], kind) if column in known else pa.nulls(place.size, kind) for column, kind in columns]
+            yield of[name], pa.table(arrays, names=[column for column, _ in columns])
 
 
 def ingestion(database: store_lab.Database, place: Path) -> dict[str, Any]:

@@ -49,6 +49,29 @@ def rows(batch: Any) -> bytes:
     return matrix.tobytes() if mask is None else matrix[mask].tobytes()
 
 
+def record(fields: list[bytes]) -> bytes:
+    """One row of fields that are encoded already."""
+    return len(fields).to_bytes(2, "big") + b"".join(fields)
+
+
+def integer(value: int | None, width: int) -> bytes:
+    """A field with a whole number of some bytes, or null."""
+    return b"\xff" * 4 if value is None else width.to_bytes(4, "big") + value.to_bytes(width, "big", signed=True)
+
+
+def word(text: str | None) -> bytes:
+    """A field with a text, or null."""
+    if text is None:
+        return b"\xff" * 4
+    encoded = _without_nul(text).encode()
+    return len(encoded).to_bytes(4, "big") + encoded
+
+
+def _without_nul(text: str) -> str:
+    """NUL is valid in UTF-8, but has no place in PostgreSQL's text."""
+    return text.replace("\0", "�")
+
+
 def _field(column: Any) -> tuple[Bytes, NDArray[np.int64]]:
     """The values as bytes in network order, one row each, and their lengths; -1 is null."""
     valid = np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False), dtype=np.bool_)
@@ -75,11 +98,10 @@ def _numbers(column: Any) -> Bytes:
 
 def _text(column: Any) -> tuple[Bytes, NDArray[np.int64]]:
     encoded = column.fill_null("").dictionary_encode()
-    # NUL is valid in UTF-8, but has no place in PostgreSQL's text
-    words = [str(word).replace("\0", "�").encode() for word in encoded.dictionary.to_pylist()]
+    words = [_without_nul(str(text)).encode() for text in encoded.dictionary.to_pylist()]
     widest = max(map(len, words))
     table = np.zeros((len(words), widest), dtype=np.uint8)
-    for number, word in enumerate(words):
-        table[number, : len(word)] = np.frombuffer(word, dtype=np.uint8)
+    for number, text in enumerate(words):
+        table[number, : len(text)] = np.frombuffer(text, dtype=np.uint8)
     indices = encoded.indices.to_numpy(zero_copy_only=False)
-    return table[indices], np.array([len(word) for word in words], dtype=np.int64)[indices]
+    return table[indices], np.array([len(text) for text in words], dtype=np.int64)[indices]

@@ -16,9 +16,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
 from psycopg import sql
 
-from store import copy_binary, files, tables
+from store import copy_binary, files, packed, tables
 from store.errors import StoreUsageError
 from store.folder import RunFolder, reasons
 
@@ -47,7 +49,7 @@ def ingest(connection: psycopg.Connection[Any], folder: RunFolder) -> tuple[Outc
         rows = 0
         with files.opened([folder], [run_id]) as database, contextlib.closing(_ahead(_parts(database))) as parts:
             for table, group in itertools.groupby(parts, key=lambda part: part.table):
-                rows += _copy(connection, table, group)
+                rows += copy_parts(connection, table, group)
     return ("stored" if row is None else "replaced"), rows
 
 
@@ -74,7 +76,7 @@ def contradiction(connection: psycopg.Connection[Any], folder: RunFolder) -> str
 def delete(connection: psycopg.Connection[Any], run_id: int) -> None:
     """Remove a run and all its rows."""
     for table in tables.tables():
-        connection.execute(sql.SQL("DELETE FROM {} WHERE run_id = %s").format(sql.Identifier(table.name)), [run_id])
+        connection.execute(sql.SQL("DELETE FROM {} WHERE run_id = %s").format(sql.Identifier(table.stored)), [run_id])
     connection.execute("DELETE FROM runs WHERE run_id = %s", [run_id])
 
 
@@ -112,7 +114,7 @@ def prune(connection: psycopg.Connection[Any], keep_days: int) -> int:
             if table.timed:
                 connection.execute(
                     "SELECT count(*) FROM drop_chunks(%s::regclass, older_than => %s::bigint)",
-                    [f"warpbed.{table.name}", before],
+                    [f"warpbed.{table.stored}", before],
                 )
         for run_id in old:
             delete(connection, run_id)
@@ -152,9 +154,27 @@ class Part:
 def _parts(database: Any) -> Iterator[Part]:
     """All rows of the files, and what is derived from them, table by table."""
     for table in tables.tables():
+        if table.packed:
+            yield from _packed(database, table)
+            continue
         columns = ", ".join(f'"{name}"' for name, _ in table.sql_columns())
         for batch in database.execute(f'SELECT {columns} FROM "{table.name}"').to_arrow_reader(BATCH_ROWS):
             yield Part(table, batch.num_rows, copy_binary.rows(batch))
+
+
+def _packed(database: Any, table: tables.Table) -> Iterator[Part]:
+    reader = database.execute(f'SELECT * FROM "{table.name}"').to_arrow_reader(packed.READ_ROWS)
+    for batch in reader:
+        rows = pa.Table.from_batches([batch])
+        for run_id in rows["run_id"].unique().to_pylist():
+            of_run = rows.filter(pc.field("run_id") == run_id)
+            yield from packed_parts(table, run_id, of_run)
+
+
+def packed_parts(table: tables.Table, run_id: int, rows: Any) -> Iterator[Part]:
+    """Rows of one run, an Arrow table with the record's columns, as parts of a packed table."""
+    for count, data in packed.parts(table.name, table.columns, run_id, rows):
+        yield Part(table, count, data)
 
 
 def _ahead(parts: Iterator[Part]) -> Generator[Part]:
@@ -166,10 +186,11 @@ def _ahead(parts: Iterator[Part]) -> Generator[Part]:
             yield part
 
 
-def _copy(connection: psycopg.Connection[Any], table: tables.Table, parts: Iterable[Part]) -> int:
+def copy_parts(connection: psycopg.Connection[Any], table: tables.Table, parts: Iterable[Part]) -> int:
+    """Returns how many rows of the files they are."""
     names = [name for name, _ in table.sql_columns()]
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
-        sql.Identifier(table.name), sql.SQL(", ").join(map(sql.Identifier, names))
+        sql.Identifier(table.stored), sql.SQL(", ").join(map(sql.Identifier, names))
     )
     rows = 0
     with connection.cursor() as cursor, cursor.copy(statement) as copy:

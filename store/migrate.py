@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 
 from analysis.statistics import t_quantile
-from store import tables
+from store import tables, unpacked
 from store.errors import StoreUsageError
 
 FOLDER = Path(__file__).parent / "migrations"
@@ -88,9 +88,12 @@ def migrate(connection: psycopg.Connection[Any]) -> bool:
         for file in files():
             if stored is None or int(file.name[:4]) > stored.number:
                 connection.execute(file.read_text())
+        loose = unpacked.set_aside(connection)
         for table in tables.tables():
             for statement in tables.ddl(table):
                 connection.execute(statement)
+        for table in loose:
+            unpacked.pack(connection, table)
         with connection.cursor() as cursor:
             rows = [(df, t_quantile(0.975, df)) for df in range(1, MOST_DEGREES + 1)]
             cursor.executemany("INSERT INTO student_t VALUES (%s, %s) ON CONFLICT DO NOTHING", rows)
@@ -132,12 +135,12 @@ def compression(table: tables.Table) -> Iterator[str]:
     """Statements that make TimescaleDB's community edition compress a table's chunks once 64 more runs are there."""
     if not table.timed:
         return
-    where = f"{tables.SCHEMA}.{table.name}"
+    where = f"{tables.SCHEMA}.{table.stored}"
     by = ", ".join(["run_id", *table.key])
     yield f"SELECT set_integer_now_func('{where}', 'warpbed.newest_run', replace_if_exists => true)"
     yield (
         f"ALTER TABLE {where} SET (timescaledb.compress, timescaledb.compress_segmentby = '{by}', "
-        "timescaledb.compress_orderby = 'time')"
+        f"timescaledb.compress_orderby = '{table.order}')"
     )
     yield f"SELECT add_compression_policy('{where}', {tables.RUNS_PER_CHUNK}::bigint, if_not_exists => true)"
 

@@ -35,7 +35,7 @@ def rewritten(connection: psycopg.Connection[Any], runs: Sequence[int]) -> bool:
 def _places(connection: psycopg.Connection[Any], runs: Sequence[int]) -> Iterator[sql.Identifier]:
     for table in tables.tables():
         if table.timed:
-            for schema, name in connection.execute(CHUNKS, [tables.SCHEMA, table.name, list(runs)]).fetchall():
+            for schema, name in connection.execute(CHUNKS, [tables.SCHEMA, table.stored, list(runs)]).fetchall():
                 yield sql.Identifier(schema, name)
         else:
-            yield sql.Identifier(tables.SCHEMA, table.name)
+            yield sql.Identifier(tables.SCHEMA, table.stored)

@@ -4,6 +4,7 @@ as soon as it is collected.
 
 Each has the record's columns with `run_id` before them; `time_ns` becomes `time` (timestamptz, microseconds; `t_s`
 keeps the exact place in the run). Those with a time are hypertables over run_id. docs/store.md says why not over time.
+Records of store.packed.KEYS are views of those columns over a table of parts, NAME_packed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from collectors import records
-from store import derive
+from store import derive, packed
 
 SCHEMA = "warpbed"
 RUNS_PER_CHUNK = 64
@@ -48,21 +49,39 @@ POINT_COLUMNS: dict[str, list[tuple[str, pa.DataType]]] = {
 
 @dataclass(frozen=True)
 class Table:
-    """A table filled by COPY: its name, its columns as in the files, whether it is a hypertable."""
+    """A table filled by COPY: the name that queries know, its columns as in the files, whether it is a hypertable."""
 
     name: str
     columns: tuple[tuple[str, pa.DataType], ...]
     timed: bool
 
     @property
+    def packed(self) -> bool:
+        return self.name in packed.KEYS
+
+    @property
+    def stored(self) -> str:
+        """The name of the table that holds the rows."""
+        return f"{self.name}_packed" if self.packed else self.name
+
+    @property
     def key(self) -> tuple[str, ...]:
         """What its index orders by, after run_id."""
+        if self.packed:
+            return packed.KEYS[self.name]
         names = [name for name, _ in self.columns]
         return tuple(name for name in ("width_ms", "flow", "node", "interface") if name in names)
 
+    @property
+    def order(self) -> str:
+        """What its rows are ordered by within a key."""
+        return "start_ns" if self.packed else "time"
+
     def sql_columns(self) -> list[tuple[str, str]]:
-        """(name, type) in the database, run_id first."""
+        """(name, type) of the table that holds the rows, run_id first."""
         columns = [("run_id", "bigint NOT NULL")]
+        if self.packed:
+            return columns + packed.sql_columns(self.name, self.columns)
         for name, kind in self.columns:
             time = "timestamptz NOT NULL" if self.timed else "timestamptz"
             columns.append(("time", time) if name == "time_ns" else (name, SQL_TYPES[kind]))
@@ -77,7 +96,7 @@ def tables() -> Iterator[Table]:
 
 def ddl(table: Table) -> Iterator[str]:
     """Statements that make the table or add what it misses; running them again changes nothing."""
-    where = f'{SCHEMA}."{table.name}"'
+    where = f'{SCHEMA}."{table.stored}"'
     columns = ", ".join(f'"{name}" {kind}' for name, kind in table.sql_columns())
     yield f"CREATE TABLE IF NOT EXISTS {where} ({columns})"
     for name, kind in table.sql_columns():
@@ -88,7 +107,10 @@ def ddl(table: Table) -> Iterator[str]:
             f"SELECT create_hypertable('{where}', by_range('run_id', {RUNS_PER_CHUNK}::bigint), "
             "create_default_indexes => false, if_not_exists => true)"
         )
-        order = ", ".join(f'"{name}"' for name in ("run_id", *table.key, "time"))
+        order = ", ".join(f'"{name}"' for name in ("run_id", *table.key, table.order))
     else:
         order = ", ".join(f'"{name}"' for name in ("run_id", *table.key))
-    yield f'CREATE INDEX IF NOT EXISTS "{table.name}_run" ON {where} ({order})'
+    yield f'CREATE INDEX IF NOT EXISTS "{table.stored}_run" ON {where} ({order})'
+    if table.packed:
+        yield f'DROP VIEW IF EXISTS {SCHEMA}."{table.name}"'
+        yield packed.view(table.name, table.columns, SCHEMA)

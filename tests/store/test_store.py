@@ -140,7 +140,7 @@ def test_a_server_killed_during_ingestion_shows_nothing_of_the_run(
     server = debian_server.start(tmp_path / "pg", **store_lab.FAST)
     try:
         database = store_lab.make(server, "killed")
-        copy = ingest._copy
+        copy = ingest.copy_parts
 
         def copy_then_kill(connection: Any, table: tables.Table, source: Any) -> int:
             rows = copy(connection, table, source)
@@ -151,7 +151,7 @@ def test_a_server_killed_during_ingestion_shows_nothing_of_the_run(
 
         run = folder.find(made)[0]
         with monkeypatch.context() as patched:
-            patched.setattr(ingest, "_copy", copy_then_kill)
+            patched.setattr(ingest, "copy_parts", copy_then_kill)
             with pytest.raises(StoreError, match="run the same command again to resume"):
                 load(database, run)
         server = debian_server.start(tmp_path / "pg", **store_lab.FAST)
@@ -166,13 +166,13 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from store import actions, ingest
-copy = ingest._copy
+copy = ingest.copy_parts
 def dying(connection, table, source):
     rows = copy(connection, table, source)
     if table.name == "sockets":
         os.kill(os.getpid(), signal.SIGKILL)
     return rows
-ingest._copy = dying
+ingest.copy_parts = dying
 actions.load(Path(sys.argv[1]), None, sys.stdout)
 """
 
