@@ -231,7 +231,7 @@ def _write_records(folder: Path, case: Case, rounds: Rounds, duration_s: float) 
         packets, lost = (np.diff(np.interp(steps_s, edges_s, total * weight)) for total in (delivered, dropped))
         count = int(delivered[-1] * weight)
         at_s = np.interp(np.arange(1, count + 1) / weight, delivered, edges_s) + BASE_RTT_S / 2
-        at_s = at_s[at_s < duration_s]
+        at_s = np.rint(at_s[at_s < duration_s] * 1e9) / 1e9  # clocks tell nanoseconds
         rtt_s = np.interp(at_s, rounds.t_s, rounds.rtt_s) + 1e-5 * random.random(at_s.size)
         cwnd = np.floor(np.interp(at_s, rounds.t_s, rounds.cwnd) * weight)
         threshold = rounds.ssthresh[np.clip(np.searchsorted(rounds.t_s, at_s, side="right") - 1, 0, None)] * weight
@@ -255,7 +255,7 @@ def _write_records(folder: Path, case: Case, rounds: Rounds, duration_s: float) 
                 "t_s": at_s,
                 "flow": name,
                 "ack": acked,
-                "rtt_us": rtt_s * 1e6,
+                "rtt_us": np.rint(rtt_s * 1e9) / 1e3,  # captures tell nanoseconds
                 "sacked_bytes": np.zeros(at_s.size),
                 "duplicate": np.zeros(at_s.size, dtype=bool),
             }

@@ -125,7 +125,7 @@ def _given_back(database: str | None, gone: list[int]) -> str:
     assert before is not None and after is not None
     if not is_rewritten:
         return "their space is used by the next runs; the disk has no room to rewrite the tables"
-    return f"the database has {max(0, before[0] - after[0]) // 1_000_000} MB less"
+    return f"the database has {max(0, before[0] - after[0]) / 1e6:.1f} MB less"
 
 
 def prune(database: str | None, keep_days: int) -> int:

@@ -37,8 +37,10 @@ def test_forgetting_gives_the_space_back(
 ) -> None:
     """The other runs of the same chunk stay, row by row."""
     size = "SELECT pg_database_size(current_database())"
-    (empty,) = database.rows(size)[0]
-    made = store_lab.results(tmp_path, 5.0)
+    load(database, store_lab.results(tmp_path / "before", 1.0, (Case("reno", 50, 1),)))
+    actions.forget(database.url, "quickstart", None)
+    (empty,) = database.rows(size)[0]  # with the chunks that the next runs go to
+    made = store_lab.results(tmp_path, 20.0)
     load(database, made)
     (full,) = database.rows(size)[0]
     names = [run.name for run in folder.find(made)]

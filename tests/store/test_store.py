@@ -196,8 +196,13 @@ def test_a_full_disk_stores_nothing_and_the_same_command_completes_it(tmp_path: 
              "wal_recycle": "off", "shared_buffers": "16MB"}  # fmt: skip
     with debian_server.running(tmp_path / "pg", size="150m", **small) as server:
         database = store_lab.make(server, "full")
+        with store_lab.admin(server, "full") as admin, pytest.raises(psycopg.errors.DiskFull):
+            for number in range(200):  # 2 MB each
+                admin.execute(f"CREATE TABLE ballast_{number} AS SELECT repeat(md5(i::text), 60) FROM generate_series(1, 1000) i")
         with store_lab.admin(server, "full") as admin:  # leave room for the tables, not for the rows
-            admin.execute("CREATE TABLE ballast AS SELECT repeat(md5(i::text), 60) FROM generate_series(1, 10000) i")
+            for table in range(number - 4, number):
+                admin.execute(f"DROP TABLE ballast_{table}")
+            admin.execute("CHECKPOINT")
         with pytest.raises(StoreError, match="nothing of this run is stored"):
             load_until_full(database, made)
         held = contents(database)
