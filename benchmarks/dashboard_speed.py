@@ -147,7 +147,10 @@ def _per_ack(flow: str, at_s: float, duration_s: float, count: int) -> Iterator[
         }  # fmt: skip
         for name in ("acks", "sockets"):
             columns = of[name].columns
-            arrays = [pa.array(known[column], kind) if column in known else pa.nulls(place.size, kind) for column, kind in columns]
+            arrays = [
+                pa.array(known[column], kind) if column in known else pa.nulls(place.size, kind)
+                for column, kind in columns
+            ]
             yield of[name], pa.table(arrays, names=[column for column, _ in columns])
 
 

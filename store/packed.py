@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +62,9 @@ def view(kind: str, columns: Columns, schema: str) -> str:
     shown = []
     for name, _ in columns:
         if name == "time_ns":
-            shown.append("timestamptz 'epoch' + ((p.start_ns + v.t_ns)::bigint / 1000) * interval '1 microsecond' AS time")
+            shown.append(
+                "timestamptz 'epoch' + ((p.start_ns + v.t_ns)::bigint / 1000) * interval '1 microsecond' AS time"
+            )
         elif name == "t_s":
             shown.append("v.t_ns::float8 / 1e9 AS t_s")
         elif name in KEYS[kind]:
@@ -110,7 +111,9 @@ def _times(kind: str, column: pa.ChunkedArray) -> tuple[Integers, Mask]:
     """Nanoseconds since the run's start."""
     seconds = column.to_numpy()
     if column.null_count or not np.isfinite(seconds).all() or (np.abs(seconds) > LARGEST / 1e9).any():
-        raise StoreUsageError(f"{kind}.t_s has values that are no time; `./warpbed collect RUN` makes the records again")
+        raise StoreUsageError(
+            f"{kind}.t_s has values that are no time; `./warpbed collect RUN` makes the records again"
+        )
     return np.rint(seconds * 1e9).astype(np.int64), np.ones(seconds.size, dtype=np.bool_)
 
 

@@ -41,13 +41,16 @@ def server(timescale: debian_server.Server) -> store_lab.Database:
 
 def table_of(kind: str, rows: list[dict[str, Any]]) -> pa.Table:
     columns = records.SCHEMAS[kind]
-    return pa.table([pa.array([row.get(name) for row in rows], of) for name, of in columns], names=[name for name, _ in columns])
+    return pa.table(
+        [pa.array([row.get(name) for row in rows], of) for name, of in columns], names=[name for name, _ in columns]
+    )
 
 
 def through(database: store_lab.Database, kind: str, rows: pa.Table) -> tuple[list[Any], int]:
     """What the view gives back in its order within a key, and how many parts it was."""
     columns = ", ".join(
-        "(extract(epoch FROM time) * 1000000)::bigint" if name == "time_ns" else f'"{name}"' for name, _ in records.SCHEMAS[kind]
+        "(extract(epoch FROM time) * 1000000)::bigint" if name == "time_ns" else f'"{name}"'
+        for name, _ in records.SCHEMAS[kind]
     )
     with connected("writer", database.url, autocommit=True) as connection:
         connection.execute(f"DELETE FROM {kind}_packed")
@@ -76,7 +79,9 @@ ROWS = st.lists(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS)
-def test_every_value_comes_back_whatever_the_steps_gaps_and_clocks(server: store_lab.Database, rows: list[dict[str, Any]]) -> None:
+def test_every_value_comes_back_whatever_the_steps_gaps_and_clocks(
+    server: store_lab.Database, rows: list[dict[str, Any]]
+) -> None:
     at, made = 0, []
     for row in rows:
         at += row["step"]
@@ -103,7 +108,9 @@ def test_rows_of_a_key_stay_in_order_and_large_runs_become_several_parts(server:
 
 
 @pytest.mark.parametrize(
-    ("column", "values"), [("t_s", [0.0, float("nan")]), ("t_s", [0.0, None]), ("rtt_us", [1.0, 1e300])], ids=["nan", "null", "large"]
+    ("column", "values"),
+    [("t_s", [0.0, float("nan")]), ("t_s", [0.0, None]), ("rtt_us", [1.0, 1e300])],
+    ids=["nan", "null", "large"],
 )
 def test_what_is_no_time_or_no_number_is_refused(column: str, values: list[Any]) -> None:
     rows = [{"time_ns": START, "t_s": 0.0, "flow": "f", column: value} for value in values]
@@ -118,14 +125,14 @@ def test_a_minute_takes_a_fifth_of_what_rows_would(timescale: debian_server.Serv
     count = 30_000
     random = np.random.default_rng(1)
     time_ns = START + np.cumsum(random.integers(200_000, 460_000, count))
-    for kind, known in {
+    for kind, own in {
         "acks": {"ack": np.arange(count) * 2896, "rtt_us": random.integers(10**8, 15 * 10**7, count) / 1e3,
                  "sacked_bytes": np.zeros(count, np.int64), "duplicate": np.zeros(count, np.bool_),
                  "window_bytes": np.full(count, 6_291_456), "in_flight_bytes": 2896 * random.integers(400, 404, count)},
         "sockets": {"cwnd_packets": 400 + np.arange(count) // 400, "snd_nxt": np.arange(count) * 2896,
                     "snd_una": np.arange(count) * 2896, "srtt_us": 120_000 + np.cumsum(random.integers(-9, 10, count))},
     }.items():  # fmt: skip
-        known = {**known, "time_ns": time_ns, "t_s": (time_ns - START) / 1e9, "flow": np.full(count, "f1", dtype=object)}
+        known = {**own, "time_ns": time_ns, "t_s": (time_ns - START) / 1e9, "flow": np.full(count, "f1", dtype=object)}
         columns = {name: known.get(name, [None] * count) for name, _ in records.SCHEMAS[kind]}
         records.write(run / "records", kind, columns)
     database = store_lab.make(timescale, "a_minute")
@@ -154,7 +161,9 @@ def loosen(database: store_lab.Database) -> None:
         connection.execute("UPDATE schema_version SET tables = 'before'")
 
 
-def test_a_database_with_a_row_per_packet_is_migrated_and_loses_nothing(database: store_lab.Database, made: Path) -> None:
+def test_a_database_with_a_row_per_packet_is_migrated_and_loses_nothing(
+    database: store_lab.Database, made: Path
+) -> None:
     load(database, made)
     digest = "SELECT count(*), sum(hashtextextended(x::text, 0)::numeric) FROM {} x"
     before = {name: database.rows(digest.format(name)) for name in packed.KEYS}
@@ -165,12 +174,22 @@ def test_a_database_with_a_row_per_packet_is_migrated_and_loses_nothing(database
         assert migrate.migrate(connection) and not migrate.migrate(connection)
     assert {name: database.rows(digest.format(name)) for name in packed.KEYS} == before
     assert set(load(database, made)) == {"present"}
-    assert database.rows("SELECT count(*) FROM timescaledb_information.hypertables WHERE hypertable_name LIKE '%loose'") == [(0,)]
+    assert database.rows(
+        "SELECT count(*) FROM timescaledb_information.hypertables WHERE hypertable_name LIKE '%loose'"
+    ) == [(0,)]
 
 
 def test_queues_that_stand_idle_take_next_to_nothing(server: store_lab.Database) -> None:
     rows = [
-        {"time_ns": START + i * 10**7, "t_s": i / 100, "node": "r1", "interface": "e1", "qdisc": "pfifo", "backlog_packets": 0, "drops": 0}
+        {
+            "time_ns": START + i * 10**7,
+            "t_s": i / 100,
+            "node": "r1",
+            "interface": "e1",
+            "qdisc": "pfifo",
+            "backlog_packets": 0,
+            "drops": 0,
+        }
         for i in range(6000)
     ]
     found, _ = through(server, "queues", table_of("queues", rows))
