@@ -6,10 +6,13 @@ B: share of the bandwidth, packets/s; p: probability of a loss signal per ACK; R
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 from analysis.models.checks import Check, decides, relation
-from kernels.reference.ftat import throughput
+from kernels.reference.astart import Westwood
+from kernels.reference.ftat import Ftat, Phase, throughput
+from kernels.reference.westwood import GAIN, WestwoodPlus
 from schema.catalogue import Entry
 
 __all__ = ["fixed_point", "throughput"]
@@ -57,3 +60,95 @@ def _stability(entry: Entry) -> Iterator[Check]:
     yield Check(
         "1", words, max(above) <= 1, None, max(above), "order", "the corollary against the theorem before it", why
     )
+
+
+# Definitions of the algorithms that FTAT is compared with, and of FTAT itself, on the specifications of kernels/reference, against which the
+# kernel modules are held (tests/kernels).
+
+FIRST_WINDOW = 45.0
+"""64 KB in packets of 1448 bytes."""
+RTT_S = 0.1
+
+
+@decides("afifi2014-tab5")
+def _westwood_filter(entry: Entry) -> Iterator[Check]:
+    tau, draw, apart = 0.5, random.Random(1), 0.0  # noqa: S311 (no secret)
+    filtered, B, before, last = Westwood(tau), 0.0, 0.0, 0.0
+    for _ in range(1000):
+        dt, acked = draw.uniform(0.001, 0.2), draw.randint(1, 4)
+        b = acked / dt
+        a = (2 * tau - dt) / (2 * tau + dt)
+        B = a * B + (1 - a) * (b + before) / 2
+        filtered.add(acked / dt, dt)
+        before, last = b, filtered.estimate
+        apart = max(apart, abs(last - B) / B)
+    yield relation("1", "the filter of Table 5 and the specification's over 1000 ACKs drawn by seed", apart < 1e-9, f"{apart:.1e} apart")
+
+
+@decides("afifi2014-tab7")
+def _westwood_plus_filter(entry: Entry) -> Iterator[Check]:
+    plus, now, rates, steps = WestwoodPlus(), 0.0, [], 0
+    for rate in [100.0] * 200 + [200.0] * 400:  # packets/s, an ACK every 10 ms
+        now += 0.01
+        plus.add(rate * 0.01, now, RTT_S)
+        rates.append(plus.estimate)
+    one_per_round = plus.samples <= now / RTT_S + 1
+    yield relation("1", f"samples in {now:.0f} s with an RTT of {RTT_S} s", one_per_round, plus.samples)
+    thesis, here, table, once, twice = [], [], 100.0, 100.0, 100.0
+    for steps in range(1, 60):
+        table = 0.9 * table + 0.1 * 200
+        once += GAIN * (200 - once)
+        twice += GAIN * (once - twice)
+        thesis += [steps] if table >= 163.2 else []
+        here += [steps] if twice >= 163.2 else []
+    yield Check("1", "samples until the estimate has gone 63 % of a step: by Table 7's filter, by that of Linux",
+                thesis[0] == here[0], thesis[0], here[0], "order", "Linux has two filters of gain 1/8 in a row",
+                "one filter of gain 0.1 in their place takes as many samples as Table 7's")  # fmt: skip
+
+
+@decides("afifi2014-fig8")
+def _state_machine(entry: Entry) -> Iterator[Check]:
+    flow = _begun()
+    start = flow.window
+    for i in range(1, 31):  # 30 packets in the first round trip
+        _acked(flow, i, 0.1 + 0.003 * i)
+    _acked(flow, 31, 0.1 + 2.5 * RTT_S)
+    yield relation("1", "first window, and that after a round trip in which 31 packets were acknowledged", (start, flow.window) in ((45, 30), (45, 31)), [start, flow.window])
+    flow = Ftat(FIRST_WINDOW)
+    flow.phase, flow.threshold, flow.cwnd, flow.srtt = Phase.INCREASE, 80.0, 60.0, RTT_S
+    grown = []
+    for window in (20.0, 60.0, 90.0):  # below 64 KB; below the threshold; above both
+        flow.cwnd = window
+        for _ in range(10):
+            flow.on_control(1, 1.0, loss=False, limited=True, idle=False)
+        grown.append(round(flow.cwnd - window, 2))
+    yield relation("2", "what ten ACKs add to 20, 60 and 90 packets with a threshold of 80", grown[0] == grown[1] == 10 and grown[2] < 0.12, grown)
+    flow.cwnd = 90.0
+    flow.on_delivered(1000)
+    flow.on_control(0, 2.0, loss=True, limited=True, idle=False)
+    during, threshold = [], flow.threshold
+    for i in range(1, 71):
+        flow.on_delivered(1000 + i)
+        flow.on_control(1, 2.0 + 0.001 * i, loss=i == 40, limited=True, idle=False)
+        during.append(flow.window)
+    flow.on_delivered(1071)
+    flow.on_control(1, 2.0 + RTT_S + 0.001, loss=False, limited=True, idle=False)
+    words = "window during the round trip after a loss at 90 packets, threshold, and the window after 70 packets were delivered in it"
+    yield relation("3", words, set(during) == {90} and threshold == 90 and flow.window in (70, 71), [90, threshold, flow.window])
+    flow.on_control(0, 3.0, loss=True, limited=True, idle=False)
+    flow.on_delivered(1091)
+    flow.on_timeout(1091, 0)
+    ended = flow.window
+    flow.on_timeout(1091, 0)
+    yield relation("4", "window after a timeout in adaptive transmission with 20 packets acknowledged, and after one in additive increase", (ended, flow.window) == (20, 1), [ended, flow.window])
+
+
+def _begun() -> Ftat:
+    flow = Ftat(FIRST_WINDOW)
+    flow.on_sample(RTT_S, 1, 0.1)
+    return flow
+
+
+def _acked(flow: Ftat, delivered: int, now_s: float) -> None:
+    flow.on_delivered(delivered)
+    flow.on_control(1, now_s, loss=False, limited=True, idle=False)
