@@ -62,8 +62,8 @@ def _stability(entry: Entry) -> Iterator[Check]:
     )
 
 
-# Definitions of the algorithms that FTAT is compared with, and of FTAT itself, on the specifications of kernels/reference, against which the
-# kernel modules are held (tests/kernels).
+# Definitions of the algorithms that FTAT is compared with, and of FTAT itself, on the specifications of kernels/reference, against
+# which the kernel modules are held (tests/kernels).
 
 FIRST_WINDOW = 45.0
 """64 KB in packets of 1448 bytes."""
@@ -82,7 +82,12 @@ def _westwood_filter(entry: Entry) -> Iterator[Check]:
         filtered.add(acked / dt, dt)
         before, last = b, filtered.estimate
         apart = max(apart, abs(last - B) / B)
-    yield relation("1", "the filter of Table 5 and the specification's over 1000 ACKs drawn by seed", apart < 1e-9, f"{apart:.1e} apart")
+    yield relation(
+        "1",
+        "the filter of Table 5 and the specification's over 1000 ACKs drawn by seed",
+        apart < 1e-9,
+        f"{apart:.1e} apart",
+    )
 
 
 @decides("afifi2014-tab7")
@@ -113,7 +118,12 @@ def _state_machine(entry: Entry) -> Iterator[Check]:
     for i in range(1, 31):  # 30 packets in the first round trip
         _acked(flow, i, 0.1 + 0.003 * i)
     _acked(flow, 31, 0.1 + 2.5 * RTT_S)
-    yield relation("1", "first window, and that after a round trip in which 31 packets were acknowledged", (start, flow.window) in ((45, 30), (45, 31)), [start, flow.window])
+    yield relation(
+        "1",
+        "first window, and that after a round trip in which 31 packets were acknowledged",
+        (start, flow.window) in ((45, 30), (45, 31)),
+        [start, flow.window],
+    )
     flow = Ftat(FIRST_WINDOW)
     flow.phase, flow.threshold, flow.cwnd, flow.srtt = Phase.INCREASE, 80.0, 60.0, RTT_S
     grown = []
@@ -122,7 +132,12 @@ def _state_machine(entry: Entry) -> Iterator[Check]:
         for _ in range(10):
             flow.on_control(1, 1.0, loss=False, limited=True, idle=False)
         grown.append(round(flow.cwnd - window, 2))
-    yield relation("2", "what ten ACKs add to 20, 60 and 90 packets with a threshold of 80", grown[0] == grown[1] == 10 and grown[2] < 0.12, grown)
+    yield relation(
+        "2",
+        "what ten ACKs add to 20, 60 and 90 packets with a threshold of 80",
+        grown[0] == grown[1] == 10 and grown[2] < 0.12,
+        grown,
+    )
     flow.cwnd = 90.0
     flow.on_delivered(1000)
     flow.on_control(0, 2.0, loss=True, limited=True, idle=False)
@@ -134,13 +149,20 @@ def _state_machine(entry: Entry) -> Iterator[Check]:
     flow.on_delivered(1071)
     flow.on_control(1, 2.0 + RTT_S + 0.001, loss=False, limited=True, idle=False)
     words = "window during the round trip after a loss at 90 packets, threshold, and the window after 70 packets were delivered in it"
-    yield relation("3", words, set(during) == {90} and threshold == 90 and flow.window in (70, 71), [90, threshold, flow.window])
+    yield relation(
+        "3", words, set(during) == {90} and threshold == 90 and flow.window in (70, 71), [90, threshold, flow.window]
+    )
     flow.on_control(0, 3.0, loss=True, limited=True, idle=False)
     flow.on_delivered(1091)
     flow.on_timeout(1091, 0)
     ended = flow.window
     flow.on_timeout(1091, 0)
-    yield relation("4", "window after a timeout in adaptive transmission with 20 packets acknowledged, and after one in additive increase", (ended, flow.window) == (20, 1), [ended, flow.window])
+    yield relation(
+        "4",
+        "window after a timeout in adaptive transmission with 20 packets acknowledged, and after one in additive increase",
+        (ended, flow.window) == (20, 1),
+        [ended, flow.window],
+    )
 
 
 def _begun() -> Ftat:

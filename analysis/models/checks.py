@@ -21,6 +21,7 @@ class Check:
     """part: of the entry; says: what was computed, in words; kind: whether a number or only a relation was compared.
 
     explained: where it does not hold, the calculation that shows why, and in which the printed result appears
+    undecided: what was measured has an interval over the seeds that reaches the bound
     """
 
     part: str
@@ -31,6 +32,7 @@ class Check:
     kind: Kind = "value"
     reason: str = ""
     explained: str = ""
+    undecided: bool = False
 
 
 Decider = Callable[[Entry], Iterator[Check]]

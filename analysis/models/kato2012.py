@@ -106,7 +106,11 @@ def _flat_then_rising(entry: Entry) -> Iterator[Check]:
     for opened in (100, flat, 2 * flat, 3 * flat):
         ali = max(average(flow.history, flow.weights), average([opened, *flow.history], flow.weights))
         larger.append(seen[opened - 1] == math.floor(equation(1 / ali)))
-    yield relation("2", f"the window is that of the larger average with {(100, flat, 2 * flat, 3 * flat)} packets open", all(larger))
+    yield relation(
+        "2",
+        f"the window is that of the larger average with {(100, flat, 2 * flat, 3 * flat)} packets open",
+        all(larger),
+    )
 
 
 @decides("kato2012-fig3.1")
@@ -121,8 +125,15 @@ def _delta_and_epsilon(entry: Entry) -> Iterator[Check]:
     yield relation("1", words, abs(reno - base - rounds / 2) <= 1 + rounds**2 / (8 * base), reno - base)
     before, _ = after_losses(STEADY, 0.9)
     drop = 1 - base / before.window
-    yield relation("2", f"window before and after the loss {before.window} and {base}: the drop is a share of the former", 0 < drop < 1, drop)
-    line = sum((base + (i + 0.5) / base - rounds / 2) / base for i in range(flat))  # packets of TCP, packet by packet of TFWC
+    yield relation(
+        "2",
+        f"window before and after the loss {before.window} and {base}: the drop is a share of the former",
+        0 < drop < 1,
+        drop,
+    )
+    line = sum(
+        (base + (i + 0.5) / base - rounds / 2) / base for i in range(flat)
+    )  # packets of TCP, packet by packet of TFWC
     yield relation("3", f"packets of TCP's line over {flat} packets of TFWC", abs(line / flat - 1) < 1e-9, line)
 
 
@@ -130,13 +141,20 @@ def _delta_and_epsilon(entry: Entry) -> Iterator[Check]:
 def _addition(entry: Entry) -> Iterator[Check]:
     seen = {tp: jump(tp) for tp in TPS}
     shown = {tp: f"{extra} of {delta}" for tp, (extra, delta, _) in seen.items()}
-    high, low = ([(tp, *seen[tp]) for tp in TPS if tp > 0 and (tp >= 0.5) is responsive] for responsive in (True, False))
+    high, low = (
+        [(tp, *seen[tp]) for tp in TPS if tp > 0 and (tp >= 0.5) is responsive] for responsive in (True, False)
+    )
     words = "packets added at t1, of delta, by tp"
     yield relation("1", words, all(x == math.floor(tp * d + 1e-9) > 0 for tp, x, d, _ in high), shown)
     yield relation("2", words, all(x == math.floor(tp**2 * d + 1e-9) > 0 for tp, x, d, _ in low), shown)
     plain, tuned = (after_losses([*STEADY, *SHORTER], tp)[0] for tp in (0.0, 0.4))
     same = (plain.n, plain.weights, plain.window) == (tuned.n, tuned.weights, tuned.window)
-    yield relation("3", "tp = 0 adds nothing, and has the intervals and weights of the smooth mode", same and seen[0.0][0] == 0, shown)
+    yield relation(
+        "3",
+        "tp = 0 adds nothing, and has the intervals and weights of the smooth mode",
+        same and seen[0.0][0] == 0,
+        shown,
+    )
 
 
 @decides("kato2012-fig3.3")
@@ -144,7 +162,9 @@ def _no_addition(entry: Entry) -> Iterator[Check]:
     seen = {tp: jump(tp, 60) for tp in LIMITS}
     shown = {tp: f"{extra} of {delta} at {share} %" for tp, (extra, delta, share) in seen.items()}
     refused = all(extra == 0 and delta > 0 and share < LIMITS[tp] for tp, (extra, delta, share) in seen.items())
-    yield relation("1", "packets added at t1, of delta, by tp, and what a loss at 60 packets leaves of the window", refused, shown)
+    yield relation(
+        "1", "packets added at t1, of delta, by tp, and what a loss at 60 packets leaves of the window", refused, shown
+    )
 
 
 @decides("kato2012-fig4.4")
@@ -162,10 +182,20 @@ def _per_ack(entry: Entry) -> Iterator[Check]:
     words = f"packet of a flat period of {middle.flat} at which Reno's window is first taken"
     yield relation("2", words, unset == 0 and middle.tuning.reno_cwnd == middle.window, half)
     steps = {n: Ttfwc(10.0, tp=tp).step for n, tp in ((16, 0.4), (8, 0.9))}
-    exact = [round(1 / (average([x + 1, *[1000] * 15], weights(n)) - average([x, *[1000] * 15], weights(n))), 1) for n in (16, 8) for x in (3000,)]
+    exact = [
+        round(1 / (average([x + 1, *[1000] * 15], weights(n)) - average([x, *[1000] * 15], weights(n))), 1)
+        for n in (16, 8)
+        for x in (3000,)
+    ]
     printed = [6.0, 3.0, SUM_OF_WEIGHTS[16], SUM_OF_WEIGHTS[8]]
     here = [float(steps[16] or 0), float(steps[8] or 0), *exact]
-    yield Check("3", "packets that raise the average by one, as shortened and exactly, with 16 and with 8 intervals", here == printed, printed, here)
+    yield Check(
+        "3",
+        "packets that raise the average by one, as shortened and exactly, with 16 and with 8 intervals",
+        here == printed,
+        printed,
+        here,
+    )
 
 
 @decides("kato2012-fig4.5")
@@ -178,13 +208,17 @@ def _recovery(entry: Entry) -> Iterator[Check]:
     by_equation = later.ssthresh == math.floor(equation(1 / average(later.history, later.weights)))
     least, _ = after_losses([1] * 20, 0.0, cwnd=4.0)
     words = "40 packets before the first loss leave 20 and their interval; then the window of the average; at least 2 packets"
-    yield relation("1", words, half and by_equation and least.ssthresh == 2, [first.ssthresh, later.ssthresh, least.ssthresh])
+    yield relation(
+        "1", words, half and by_equation and least.ssthresh == 2, [first.ssthresh, later.ssthresh, least.ssthresh]
+    )
 
 
 @decides("kato2012-fig4.6")
 def _threshold(entry: Entry) -> Iterator[Check]:
     tried = {tp: [jump(tp, before) for before in range(30, 70)] for tp in LIMITS}
-    as_printed = all((extra > 0) is (LIMITS[tp] < share < 100) for tp, jumps in tried.items() for extra, _, share in jumps)
+    as_printed = all(
+        (extra > 0) is (LIMITS[tp] < share < 100) for tp, jumps in tried.items() for extra, _, share in jumps
+    )
     shown = {tp: sorted({share for extra, _, share in jumps if extra}) for tp, jumps in tried.items()}
     words = "shares of the old window, percent, with which something is added, of losses at 30 to 69 packets, by tp"
     yield relation("1", words, as_printed, shown)

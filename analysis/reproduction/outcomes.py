@@ -140,7 +140,7 @@ def _outcome(own: Sequence[Evidence]) -> Outcome:
 
 def of_checks(checks: Sequence[Check], by: str) -> Iterator[Evidence]:
     for check in checks:
-        held: Held = "holds" if check.holds else "contradicted"
+        held: Held = "undecided" if check.undecided else "holds" if check.holds else "contradicted"
         shown = _shown(check.published), _shown(check.computed)
         yield Evidence(check.part, check.kind, held, by, check.says, *shown, "" if check.holds else check.reason)
         if check.explained and not check.holds:

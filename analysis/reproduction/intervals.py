@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A mean over the seeds against bounds: as claims of experiment files are decided (analysis.claims), for what no claim can say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from analysis.models.checks import Check, Kind
+from analysis.statistics import estimate
+from analysis.table import number
+
+
+def within(
+    part: str,
+    words: str,
+    sample: Sequence[float],
+    low: float,
+    high: float,
+    kind: Kind = "order",
+    published: object = None,
+) -> Check:
+    """The mean over the seeds lies between the bounds with its 95 % interval, outside with it, or neither.
+
+    sample: a number for each seed; kind, published: as in a check
+    """
+    found = estimate(sample)
+    interval = found.t_interval if found else None
+    if found is None or interval is None:
+        shown = number(found.mean if found else math.nan)
+        return Check(part, words, False, published, shown, kind, "one seed decides nothing", undecided=True)
+    holds = low <= interval.low and interval.high <= high
+    outside = interval.high < low or interval.low > high
+    shown = f"{number(found.mean)} ± {number(found.mean - interval.low)}"
+    reason = f"asked {number(low)} to {number(high)}" if math.isfinite(high) and math.isfinite(low) else ""
+    return Check(part, words, holds, published, shown, kind, reason, undecided=not holds and not outside)
