@@ -51,11 +51,11 @@ def _up_to_a_fifth(cca: str) -> Callable[[Entry, Sequence[Run]], Iterator[Check]
     return compare
 
 
-compares("kato2012-fig5.1", "kato2012-slowcc", "1")(_up_to_a_fifth("tfwc"))
-compares("kato2012-fig5.2", "kato2012-slowcc", "1")(_up_to_a_fifth("ttfwc"))
+compares("kato2012-fig5.1", "kato2012-slowcc-short", "1")(_up_to_a_fifth("tfwc"))
+compares("kato2012-fig5.2", "kato2012-slowcc-short", "1")(_up_to_a_fifth("ttfwc"))
 
 
-@compares("kato2012-fig5.3", "kato2012-slowcc", "1", "2")
+@compares("kato2012-fig5.3", "kato2012-slowcc-short", "1", "2")
 def _almost_as_much(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     used = idle_used(runs)
     if set(NAMES) | {"reno"} <= set(used):
@@ -72,7 +72,7 @@ def _almost_as_much(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         )
 
 
-@compares("kato2012-fig5.4", "kato2012-slowcc", "1", "2")
+@compares("kato2012-fig5.4", "kato2012-slowcc-short", "1", "2")
 def _losses(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     lost = idle_used(runs, "loss_rate")
     if {"tfwc", "ttfwc2"} <= set(lost):

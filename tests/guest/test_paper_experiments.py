@@ -59,7 +59,7 @@ SHORT = {
     "kato2012/fig5.11-5.12-short.yml": Short(8, "cca=ttfwc2,ab=120ms,seed=1"),
     "kato2012/fig5.13-5.15-short.yml": Short(4, "tp=90,rtt=16ms,seed=1"),
     "kato2012/fig5.16-5.18-short.yml": Short(8, "tp=90,rtt=16ms,seed=1"),
-    "kato2012/slowcc.yml": Short(60, "cca=ttfwc2,x=800ms"),
+    "kato2012/slowcc-short.yml": Short(30, "cca=ttfwc2,x=800ms"),
     "kato2012/smoothness.yml": Short(8, "tp=90,seed=1"),
     "tokuda2003/fig2-9-10-short.yml": Short(2, "cca=ghighspeed,seed=1"),
     "tokuda2003/fig2-9-10.yml": Short(2, "cca=ghighspeed,seed=1"),
