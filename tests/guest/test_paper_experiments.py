@@ -54,6 +54,7 @@ SHORT = {
     "ho2008/tab6.2-6.3.yml": Short(4, "cca=medley,delay=205us,seed=1"),
     "ho2008/tab6.4.yml": Short(8, "cca=medley,seed=1"),
     "ho2008/fig5.2-5.4.yml": Short(6, "cca=medley|ctcp,buffer=50p"),
+    "afifi2014/fig18-21-short.yml": Short(4, "cca=ftat"),
     "afifi2014/fig23-25-short.yml": Short(40, "cca=ftat"),
     "kato2012/fig5.6-5.8-short.yml": Short(8, "tp=90,n=8,seed=1"),
     "kato2012/fig5.11-5.12-short.yml": Short(8, "cca=ttfwc2,ab=120ms,seed=1"),

@@ -265,7 +265,9 @@ def test_every_calculation_names_parts_that_its_entry_has(bindings: Bindings) ->
             assert check.says
 
 
-def test_calculations_contradict_only_what_the_thesis_says_against_itself_and_linux_otherwise(bindings: Bindings) -> None:
+def test_calculations_contradict_only_what_the_thesis_says_against_itself_and_linux_otherwise(
+    bindings: Bindings,
+) -> None:
     wrong = {
         name: [check.explained for check in function(bindings.entries[name]) if not check.holds]
         for name, function in REGISTRY.items()
@@ -274,7 +276,7 @@ def test_calculations_contradict_only_what_the_thesis_says_against_itself_and_li
         "ho2008-s4.3-example",
         "tokuda2003-fig6-order",
         "afifi2014-claim6.2",
-            "afifi2014-tab7",  # Linux' westwood has another filter than the Westwood+ of the thesis
+        "afifi2014-tab7",  # Linux' westwood has another filter than the Westwood+ of the thesis
     }
     assert all(itertools.chain.from_iterable(wrong.values()))
 
