@@ -28,6 +28,8 @@ COMMANDS = {
     "compare": "compare",
     "reproduce": "reproduce",
     "diff": "diff",
+    "bundle": "bundle",
+    "rerun": "rerun",
     "status": "status",
     "build-kernels": "build_kernels",
     "cache": "cache",

@@ -135,7 +135,7 @@ def test_an_extra_is_installed_only_where_it_is_asked_for(checkout: Checkout) ->
         (("run", "a.yml", "--engine", "dask"), "", "requirements.lock requirements-dask.lock"),
         (("campaign", "run", "a.yml", "--engine=dask"), "", "requirements.lock requirements-dask.lock"),
         (("bundle", "a.yml"), "", "requirements.lock requirements-crate.lock"),
-        (("rerun", "a.zip"), "crate", "requirements.lock requirements-crate.lock"),
+        (("check", "a.yml"), "crate", "requirements.lock requirements-crate.lock"),
         (
             ("exec", "true"),
             "notebooks,crate notebooks",
