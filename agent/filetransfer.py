@@ -38,9 +38,12 @@ def proof(key: bytes, side: bytes, nonces: bytes, body: bytes = b"") -> bytes:
     return hmac.digest(key, side + nonces + body, hashlib.sha256)
 
 
-def _exactly(sock: socket.socket, count: int) -> bytes:
+def _exactly(sock: socket.socket, count: int, ends: float | None = None) -> bytes:
+    """ends: the moment (time.monotonic) at which all has to be there, else as long as the socket waits for each part"""
     data = bytearray()
     while len(data) < count:
+        if ends is not None:
+            sock.settimeout(max(0.01, ends - time.monotonic()))
         part = sock.recv(count - len(data))
         if not part:
             raise TransferError("the other side closed its control connection")
@@ -48,14 +51,17 @@ def _exactly(sock: socket.socket, count: int) -> bytes:
     return bytes(data)
 
 
-def receive(own: str, peer: str, port: int, key: bytes, silence_s: float) -> dict[str, Any]:
+def receive(own: str, peer: str, port: int, key: bytes, silence_s: float, at_most: int | None = None) -> dict[str, Any]:
     """Serve one transfer from `peer`; connections of others are closed unheard.
 
-    silence_s: longest time without data. Returns the bytes read and the seconds from accepting the data connection.
+    silence_s: longest time without data; at_most: largest size that may be announced
+    Returns the bytes read and the seconds from accepting the data connection.
     """
     with socket.create_server((own, port), backlog=4) as listener:
         control, nonces, size, data_port = _admit(listener, peer, key)
         with control:
+            if at_most is not None and size > at_most:
+                raise TransferError(f"{size} bytes announced, at most {at_most} are to come")
             listener.settimeout(CONTROL_TIMEOUT_S)
             control.sendall(proof(key, b"receiver", nonces))
             data, address = listener.accept()
@@ -68,6 +74,8 @@ def receive(own: str, peer: str, port: int, key: bytes, silence_s: float) -> dic
                 try:
                     while count := data.recv_into(buffer):
                         total += count
+                        if total > size:
+                            raise TransferError(f"more than the {size} bytes announced have come")
                 except TimeoutError as error:
                     raise TransferError(f"no data for {silence_s:g} s, {total} of {size} bytes read") from error
                 seconds = time.monotonic() - started
@@ -84,15 +92,17 @@ def _admit(listener: socket.socket, peer: str, key: bytes) -> tuple[socket.socke
         control, address = listener.accept()
         if address[0] == peer:
             control.settimeout(CONTROL_TIMEOUT_S)
+            ends = time.monotonic() + CONTROL_TIMEOUT_S
             try:
                 own_nonce = os.urandom(NONCE_BYTES)
                 control.sendall(own_nonce)
-                nonces = own_nonce + _exactly(control, NONCE_BYTES)
-                body = _exactly(control, HELLO.size)
+                nonces = own_nonce + _exactly(control, NONCE_BYTES, ends)
+                body = _exactly(control, HELLO.size, ends)
                 if hmac.compare_digest(
-                    _exactly(control, hashlib.sha256().digest_size), proof(key, b"sender", nonces, body)
+                    _exactly(control, hashlib.sha256().digest_size, ends), proof(key, b"sender", nonces, body)
                 ):
                     size, data_port = HELLO.unpack(body)
+                    control.settimeout(CONTROL_TIMEOUT_S)
                     return control, nonces, size, data_port
             except (OSError, TransferError):
                 pass

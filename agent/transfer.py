@@ -20,9 +20,9 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from agent import environment, sockets
+from agent import confined, environment, sockets
 from agent.capture import TcpdumpCapture
 from agent.errors import RunError
 from agent.samples import Sampler
@@ -139,13 +139,10 @@ class _End:
         self._capture = TcpdumpCapture(
             os.getpid(), t.interface, t.snap_bytes, self.folder, t.packets_at_most, tuple(expression), die_with_parent
         )
-        (self.folder / PROGRAM).write_bytes(pkgutil.get_data("agent", PROGRAM) or b"")
-        command, request = self._command()
+        request = self._request()
         self.facts["start_realtime_ns"], self.facts["start_monotonic_ns"] = time.time_ns(), time.monotonic_ns()
         with open(self.folder / f"{t.side}.json", "wb") as out:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, preexec_fn=die_with_parent
-            )
+            self._process = self._started(out)
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request).encode())
         self._process.stdin.close()
@@ -159,14 +156,26 @@ class _End:
         self.facts["captures_cut"] = self._capture.is_full()
         self.facts["capture_drops"] = self._capture.stop()
 
-    def _command(self) -> tuple[list[str], dict[str, Any]]:
-        """The program that transfers, and what it is told on its standard input."""
+    def _request(self) -> dict[str, Any]:
+        """What the program that transfers is told on its standard input."""
         t = self.transfer
         request: dict[str, Any] = {"own": t.own, "peer": t.peer, "port": t.port, "key": t.key, "silence_s": SILENCE_S}
         if t.side == "sender":
-            request |= {"cca": t.cca, "size": t.size_bytes, "pacing_bps": t.pacing_bps}
-        verb = "send" if t.side == "sender" else "receive"
-        return [sys.executable, "-B", "-I", "-S", str(self.folder / PROGRAM), verb], request
+            return request | {"cca": t.cca, "size": t.size_bytes, "pacing_bps": t.pacing_bps}
+        return request | {"at_most": t.size_bytes}
+
+    def _started(self, out: IO[bytes]) -> subprocess.Popen[bytes]:
+        """The receiver, which others can reach, confined; the sender needs root to choose an algorithm that is not for all."""
+        program = pkgutil.get_data("agent", PROGRAM) or b""
+        if self.transfer.side == "receiver":
+            service = confined.start(program, ["receive"], sys.executable, self.transfer.deadline_s, out)
+            self.facts["confined"] = service.facts()
+            return service.process
+        (self.folder / PROGRAM).write_bytes(program)
+        line = [sys.executable, "-B", "-I", "-S", str(self.folder / PROGRAM), "send"]
+        return subprocess.Popen(
+            line, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, preexec_fn=die_with_parent
+        )
 
     def _wait_listening(self) -> None:
         """The program says nothing; the kernel's table of sockets does."""

@@ -9,17 +9,21 @@ import os
 import signal
 import socket
 import struct
+from collections.abc import Collection
 from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
+CLONE_NEWIPC = 0x08000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND = 1, 2, 4, 0x1000
 MS_PRIVATE_REC = 0x4000 | 0x40000
 REBOOT_POWER_OFF = 0x4321FEDC
 SYSLOG_CONSOLE_LEVEL, LOG_ALL = 8, 8
-PR_SET_PDEATHSIG, PR_SET_TIMERSLACK = 1, 29
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_TIMERSLACK, PR_SET_NO_NEW_PRIVS = 1, 24, 29, 38
 SIOCETHTOOL = 0x8946
-SYS_FINIT_MODULE = 313
+SYS_CAPSET, SYS_FINIT_MODULE, SYS_MOUNT_SETATTR = 126, 313, 442
 """Of x86-64."""
+CAPABILITY_VERSION = 0x20080522
+AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = -100, 0x8000, 1
 OFFLOADS = {"tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
 """Segmentation and coalescing: ETHTOOL_G…, ETHTOOL_S… of linux/ethtool.h."""
 
@@ -36,6 +40,37 @@ def checked(result: int, what: str) -> None:
 def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
     result = libc.mount(source.encode(), target.encode(), kind.encode(), flags, options.encode())
     checked(result, f"mount {kind} on {target}")
+
+
+class MountAttributes(ctypes.Structure):
+    """struct mount_attr of linux/mount.h."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("attr_set", "attr_clr", "propagation", "userns_fd")]
+
+
+def read_only(path: str, recursive: bool, on: bool = True) -> None:
+    """Make a mount read-only, or writable again; with all below it where `recursive`."""
+    attributes = MountAttributes(MOUNT_ATTR_RDONLY if on else 0, 0 if on else MOUNT_ATTR_RDONLY, 0, 0)
+    result = libc.syscall(
+        SYS_MOUNT_SETATTR,
+        AT_FDCWD,
+        path.encode(),
+        AT_RECURSIVE if recursive else 0,
+        ctypes.byref(attributes),
+        ctypes.sizeof(attributes),
+    )
+    checked(result, f"mount_setattr {path}")
+
+
+def drop_capabilities(keep: Collection[int] = ()) -> None:
+    """Give up the capabilities of this process for good, but those to keep: nothing that it executes gets one back."""
+    checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    for capability in range(64):  # the kernel knows fewer
+        if capability not in keep:
+            libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    kept = sum(1 << capability for capability in keep)
+    sets = struct.pack("=6I", *[kept & 0xFFFFFFFF] * 2, 0, *[kept >> 32] * 2, 0)  # effective, permitted, inheritable
+    checked(libc.syscall(SYS_CAPSET, struct.pack("=Ii", CAPABILITY_VERSION, 0), sets), "capset")
 
 
 def unshare(flags: int) -> None:

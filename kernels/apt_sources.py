@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # What a release is called on machines that follow it by role instead of by name.
 ROLES = {"oldoldstable", "oldstable", "stable", "testing"}
+_YES, _NO = {"yes", "true", "with", "on", "enable", "1"}, {"no", "false", "without", "off", "disable", "0"}
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,12 @@ class Entry:
     suites: tuple[str, ...]
     components: tuple[str, ...]
     options: tuple[tuple[str, str], ...]  # deb822 fields such as Signed-By, as written
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """Options of this entry that leave out a check of signatures or dates, as written."""
+        off = {"trusted": _YES, "allow-insecure": _YES, "allow-weak": _YES, "check-valid-until": _NO, "check-date": _NO}
+        return tuple(f"{name}: {value}" for name, value in self.options if value.lower() in off.get(name.lower(), ()))
 
     def for_suite(self, suite: str) -> str:
         """A deb822 stanza for another suite of the same archive; of its indexes only the list of packages."""

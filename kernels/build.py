@@ -240,6 +240,7 @@ def _description(inputs: Inputs, work: Path, tree: Path) -> dict[str, object]:
             "version": source.version,
             "file": source.path.name,
             "sha256": source.sha256,
+            **({"unchecked": list(source.unchecked)} if source.unchecked else {}),
         },
         "patches": [{"name": name, "sha256": sha256} for name, sha256 in inputs.patches.items()],
         "config": {"sha256": inputs.config_sha256, "required_sha256": inputs.required_sha256},

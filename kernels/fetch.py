@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from base.errors import UsageError, WarpbedError
 from kernels import series as series_names
 from kernels.apt_sources import Entry, debian_archive, read_entries
 from kernels.build_key import arguments
-from kernels.source import SERIES, Source, locate
+from kernels.source import SERIES, Source, locate, unchecked_note
 
 OTHER_SUITES = ("trixie", "trixie-backports", "bookworm", "bookworm-backports")
 
@@ -56,8 +57,15 @@ def fetch(series: str, cache: Path, *, version: str | None = None, refresh: bool
         for orphan in sources.glob(".apt-*"):
             shutil.rmtree(orphan)
         with tempfile.TemporaryDirectory(prefix=".apt-", dir=sources) as work:
-            deb = _download(series, version, Path(work))
+            deb = _download(series, version, Path(work), refresh=refresh)
             fetched = not (sources / deb.name).exists()
+            unchecked = machine_archive()[0].unchecked
+            if unchecked:
+                unchecked_note(sources / deb.name).write_text("\n".join(unchecked) + "\n")
+                print(
+                    f"warning: {deb.name}: this machine's apt sources say {', '.join(unchecked)}: not checked",
+                    file=sys.stderr,
+                )
             deb.replace(sources / deb.name)
         source = locate(series, cache, version=version)
     if source is None:
@@ -71,8 +79,11 @@ def suites_for(series: str, release: str) -> list[str]:
     return list(dict.fromkeys(suites))
 
 
-def _download(series: str, version: str | None, work: Path) -> Path:
-    """Look through the suites until one has the package, and download it with apt, which checks its signature."""
+def _download(series: str, version: str | None, work: Path, *, refresh: bool = False) -> Path:
+    """Look through the suites until one has the package, and download it with apt, which checks its signature.
+
+    Without a version the one that the project's results were made with, or where no suite has it any more the newest.
+    """
     package = f"linux-source-{series}"
     archive, release = machine_archive()
     for folder in ("sources", "lists/partial", "cache/archives/partial", "deb"):
@@ -89,13 +100,26 @@ def _download(series: str, version: str | None, work: Path) -> Path:
         if not versions or (version is not None and version not in versions):
             tried.append(f"{suite}: has " + (f"versions {', '.join(versions)}" if versions else f"no {package}"))
             continue
-        got = _apt(work, "apt-get", "--quiet", "download", f"{package}={version or versions[0]}", cwd=work / "deb")
+        wanted = version or _pinned_or_newest(series, versions, refresh=refresh)
+        got = _apt(work, "apt-get", "--quiet", "download", f"{package}={wanted}", cwd=work / "deb")
         debs = list((work / "deb").glob("*.deb"))
         if got.returncode == 0 and len(debs) == 1:
             return debs[0]
         tried.append(f"{suite}: {why(got.stderr)}")
     package_version = f"{package} {version}" if version else package
     raise WarpbedError(f"cannot fetch {package_version} from {' '.join(archive.uris)}\n  " + "\n  ".join(tried))
+
+
+def _pinned_or_newest(series: str, versions: Sequence[str], *, refresh: bool) -> str:
+    """versions: newest first"""
+    pinned, _ = series_names.PINNED.get(series, ("", ""))
+    if pinned in versions and not refresh:
+        return pinned
+    if pinned and versions[0] != pinned:
+        print(
+            f"note: linux-source-{series} {versions[0]}; the project's results were made with {pinned}", file=sys.stderr
+        )
+    return versions[0]
 
 
 def machine_archive() -> tuple[Entry, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from base.cache import recall, remember, sha256_of
-from base.errors import UsageError
+from base.errors import UsageError, WarpbedError
 from kernels import series as series_names
 
 SERIES = re.compile(r"\d+\.\d+")
@@ -29,6 +29,7 @@ class Source:
     series: str
     sha256: str
     version: str
+    unchecked: tuple[str, ...] = ()  # options of this machine's apt sources that left a check out when it was fetched
 
     @property
     def package(self) -> str | None:
@@ -60,7 +61,20 @@ def _cached_package(series: str, cache: Path, wanted: str | None) -> Source | No
     if not packages:
         return None
     newest = max(packages, key=functools.cmp_to_key(_compare_versions))
-    return Source("deb", packages[newest], series, _file_hash(packages[newest], cache), newest)
+    found = packages[newest]
+    sha256 = _file_hash(found, cache)
+    pinned, known = series_names.PINNED.get(series, ("", ""))
+    if newest == pinned and sha256 != known:
+        raise WarpbedError(
+            f"{found}: not the package that kernels/series.json names (its SHA-256 is {sha256}); delete it"
+        )
+    note = unchecked_note(found)
+    return Source("deb", found, series, sha256, newest, tuple(note.read_text().splitlines()) if note.exists() else ())
+
+
+def unchecked_note(package: Path) -> Path:
+    """The file beside a package that says which of apt's checks were off when it was fetched."""
+    return package.with_name(f"{package.name}.unchecked")
 
 
 def _compare_versions(a: str, b: str) -> int:

@@ -6,10 +6,12 @@ set -eu
 cd "$(dirname "$0")/.."
 
 uv_version=0.13.8
+uv_sha256=e18a57b8b352eb7c8feb317b9f6f533c8f0ad9673fd6cf34bbe3cf1a9f6a8984 # of its wheel for Linux on x86-64
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 /usr/bin/python3 -m venv "$tmp/venv"
-"$tmp/venv/bin/pip" install --quiet "uv==$uv_version"
+echo "uv==$uv_version --hash=sha256:$uv_sha256" >"$tmp/uv.txt"
+"$tmp/venv/bin/pip" install --quiet --require-hashes --only-binary :all: -r "$tmp/uv.txt"
 
 lock() {
     # --fork-strategy fewest: the same versions, and so the same numbers, on Python 3.11 and 3.13.

@@ -4,7 +4,9 @@
     python -I cage.py CPU FOLDER PROGRAM [ARGUMENT ...]
 
 The program gets namespaces of its own: every mount is read-only except FOLDER and a private tmpfs on /dev/shm (where
-the guest's memory lives), and a PID namespace, so all that it starts ends with it. It is not that namespace's process 1
+the guest's memory lives), /dev has a few harmless devices, there is no network but an empty one, and a PID namespace, so all that it starts
+ends with it. It has no capability and can get none: of root's it keeps those that open files whatever their mode, because the
+run's folder may lie below a folder of another user; what they could write is mounted read-only. It is not its namespace's process 1
 itself: the kernel shields process 1 from signals without a handler, and a guest that panics ends by aborting. It dies when
 this process dies, and this process dies with the thread that started it, also after kill -9. Needs no root where the
 kernel allows user namespaces; without them (some containers) only the mounts stay as they are, and exit code 3 is
@@ -13,7 +15,7 @@ given if the caller asked for a cage with WARPBED_CAGE=required. A run without a
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import os
 import resource
 import sys
@@ -21,6 +23,8 @@ import sys
 sys.path.insert(0, os.path.abspath(f"{__file__}/../../.."))  # a program of its own, which starts with an empty path
 
 from base.linux import (
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
     CLONE_NEWNS,
     CLONE_NEWPID,
     CLONE_NEWUSER,
@@ -28,47 +32,28 @@ from base.linux import (
     MS_NODEV,
     MS_NOSUID,
     MS_PRIVATE_REC,
-    checked,
     die_with_parent,
+    drop_capabilities,
     libc,
     mount,
+    read_only,
     unshare,
 )
 
 ADDR_NO_RANDOMIZE = 0x0040000
-SYS_MOUNT_SETATTR = 442
-AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = -100, 0x8000, 1
+NAMESPACES = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC
+DEVICES = ("null", "zero", "full", "random", "urandom")
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 1, 2
 EXIT_NO_CAGE = 3
 STARTER = "WARPBED_STARTER"
 """Process that has started this one; the program does not see it."""
 
 
-class MountAttributes(ctypes.Structure):
-    """struct mount_attr of linux/mount.h."""
-
-    _fields_ = [(name, ctypes.c_uint64) for name in ("attr_set", "attr_clr", "propagation", "userns_fd")]
-
-
-def _read_only(path: str, recursive: bool, on: bool) -> None:
-    attributes = MountAttributes(MOUNT_ATTR_RDONLY if on else 0, 0 if on else MOUNT_ATTR_RDONLY, 0, 0)
-    checked(
-        libc.syscall(
-            SYS_MOUNT_SETATTR,
-            AT_FDCWD,
-            path.encode(),
-            AT_RECURSIVE if recursive else 0,
-            ctypes.byref(attributes),
-            ctypes.sizeof(attributes),
-        ),
-        f"mount_setattr {path}",
-    )
-
-
 def _own_namespaces() -> None:
     uid, gid = os.getuid(), os.getgid()
-    if uid == 0 and libc.unshare(CLONE_NEWNS | CLONE_NEWPID) == 0:
+    if uid == 0 and libc.unshare(NAMESPACES) == 0:
         return
-    unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID)
+    unshare(CLONE_NEWUSER | NAMESPACES)
     for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{file}", "w") as out:
             out.write(text)
@@ -77,12 +62,28 @@ def _own_namespaces() -> None:
 def _own_mounts(folder: str) -> None:
     mount("none", "/", "", MS_PRIVATE_REC)
     mount(folder, folder, "", MS_BIND)
-    _read_only("/", recursive=True, on=True)
-    _read_only(folder, recursive=False, on=False)
+    read_only("/", recursive=True)
+    read_only(folder, recursive=False, on=False)
+    _own_devices()
+    os.mkdir("/dev/shm", 0o1777)
     try:  # the guest's memory, in large pages where this machine's kernel has them
         mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "size=100%,huge=within_size")
     except OSError:
         mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "size=100%")
+    read_only("/dev", recursive=False)
+
+
+def _own_devices() -> None:
+    """A /dev of a few devices: those of root's own could be written, whatever is mounted read-only."""
+    with contextlib.ExitStack() as opened:
+        fds = {name: os.open(f"/dev/{name}", os.O_PATH) for name in DEVICES if os.path.exists(f"/dev/{name}")}
+        for fd in fds.values():
+            opened.callback(os.close, fd)
+        mount("tmpfs", "/dev", "tmpfs", MS_NOSUID, "size=64k,mode=755")
+        for name, fd in fds.items():
+            os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_WRONLY, 0o644))
+            mount(f"/proc/self/fd/{fd}", f"/dev/{name}", "", MS_BIND)
+    os.symlink("/proc/self/fd", "/dev/fd")
 
 
 def enter(folder: str) -> bool:
@@ -110,10 +111,10 @@ def main(arguments: list[str]) -> int:
     if child == 0:
         die_with_parent()
         if caged:
-            try:
+            with contextlib.suppress(OSError):  # in a container that hides parts of /proc; the guest needs none of them
                 mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
-            except OSError:
-                pass  # a container that hides parts of /proc; the guest needs none of them
+                read_only("/proc", recursive=False)
+            drop_capabilities(keep=(CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH) if os.getuid() == 0 else ())
         os._exit(_exit_code(_start(program)))
     return _exit_code(child)
 

@@ -118,6 +118,7 @@ def _facts(
         "ended_s": sender["ended_s"], "idle_rtt": {}, "queue_statistics": {}, "tcp_probe_lost": 0,
         "capture_drops": {interfaces[side]: int(state["capture_drops"]) for side, state in states.items()},
         "captures_cut": [interfaces[side] for side, state in states.items() if state["captures_cut"]],
+        "confined": {side: state["confined"] for side, state in states.items() if "confined" in state},
         # offloads belong to the host's own interfaces, which a campaign leaves as they are
         "environment": {"nodes": {side: {**node, "offloads": {}} for side, node in _nodes(states).items()},
                         "kernel": sender["environment"]["kernel"], "tools": sender["environment"]["tools"]},

@@ -9,10 +9,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from agent import filetransfer
 from agent.filetransfer import TransferError, receive, send
 from tests.waiting import wait_until
 
@@ -25,14 +27,14 @@ SIZE = 300_000
 class Service:
     """A receiver on a thread, with its outcome after `ended`."""
 
-    def __init__(self, port: int) -> None:
-        self.port, self.outcome = port, {}
+    def __init__(self, port: int, at_most: int) -> None:
+        self.port, self.at_most, self.outcome = port, at_most, {}
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def _serve(self) -> None:
         try:
-            self.outcome = receive(OWN, PEER, self.port, KEY, 10.0)
+            self.outcome = receive(OWN, PEER, self.port, KEY, 10.0, self.at_most)
         except (TransferError, OSError) as error:
             self.outcome = {"error": str(error)}
 
@@ -48,7 +50,7 @@ class Service:
 def service() -> Iterator[Service]:
     with socket.create_server((OWN, 0)) as probe:
         port = probe.getsockname()[1]
-    made = Service(port)
+    made = Service(port, SIZE)
     listening = f"{socket.inet_aton(OWN)[::-1].hex().upper()}:{port:04X}"
     wait_until(lambda: listening in Path("/proc/net/tcp").read_text(), 10, every_s=0.01)
     yield made
@@ -57,8 +59,8 @@ def service() -> Iterator[Service]:
             sent(made)
 
 
-def sent(service: Service, key: bytes = KEY, own: str = PEER) -> dict[str, Any]:
-    return send(own, OWN, service.port, key, "reno", SIZE, None, 10.0)
+def sent(service: Service, key: bytes = KEY, own: str = PEER, size: int = SIZE) -> dict[str, Any]:
+    return send(own, OWN, service.port, key, "reno", size, None, 10.0)
 
 
 def test_exactly_the_announced_bytes_arrive_and_the_service_is_gone(service: Service) -> None:
@@ -82,6 +84,42 @@ def test_another_address_is_not_listened_to_even_with_the_key(service: Service) 
     with pytest.raises((TransferError, OSError)):
         sent(service, own=STRANGER)
     assert service.outcome == {}
+    assert sent(service)["bytes"] == service.ended()["bytes"]
+
+
+def test_a_size_above_what_was_agreed_is_refused(service: Service) -> None:
+    with pytest.raises((TransferError, OSError)):
+        sent(service, size=SIZE + 1)
+    assert service.ended() == {"error": f"{SIZE + 1} bytes announced, at most {SIZE} are to come"}
+
+
+def test_no_more_is_read_than_was_announced(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    hello = filetransfer.HELLO
+    monkeypatch.setattr(
+        filetransfer,
+        "HELLO",
+        SimpleNamespace(pack=lambda size, port: hello.pack(1000, port), unpack=hello.unpack, size=hello.size),
+    )
+    with pytest.raises((TransferError, OSError)):
+        sent(service)
+    assert service.ended() == {"error": "more than the 1000 bytes announced have come"}
+
+
+def test_who_says_a_byte_at_a_time_holds_the_service_for_one_timeout(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filetransfer, "CONTROL_TIMEOUT_S", 0.5)
+    with socket.create_connection((OWN, service.port), 5, (PEER, 0)) as slow:
+        slow.settimeout(10)
+        assert len(slow.recv(64)) == 32
+        given = 0
+        with contextlib.suppress(OSError):
+            while given < 64:
+                slow.sendall(b"x")
+                given += 1
+                time.sleep(0.1)
+    assert given < 32, "the deadline is for all of it, not for each byte"
+    monkeypatch.undo()
     assert sent(service)["bytes"] == service.ended()["bytes"]
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent import confined
 from tests import lab
 from tests.plays import end
 from tests.sshhosts import SshHosts, needs_ssh_hosts
@@ -63,6 +65,7 @@ def watched(hosts: SshHosts, tmp_path_factory: pytest.TempPathFactory) -> Watche
 
 def test_no_key_of_an_attempt_is_on_disk_or_in_a_command_line(watched: Watched) -> None:
     assert any("filetransfer.py" in line for line in watched.lines)
+    assert any(re.search(r"/proc/self/fd/\d+ receive", line) for line in watched.lines)
     assert not [line for line in watched.lines if re.search(r"[0-9a-f]{64}", line)]
     texts = [
         path.read_text(errors="replace")
@@ -70,6 +73,21 @@ def test_no_key_of_an_attempt_is_on_disk_or_in_a_command_line(watched: Watched) 
         if path.is_file() and path.suffix in (".json", ".jsonl", ".log")
     ]
     assert texts and not [text for text in texts if re.search(r'"key": "[0-9a-f]{64}"', text)]
+
+
+def test_the_receiving_service_has_a_user_of_its_own_no_capability_and_limits(watched: Watched) -> None:
+    facts = [
+        json.loads((run["path"] / "raw/guest.json").read_text())
+        for run in lab.runs(watched.prepared.folder / "results/short")
+    ]
+    assert facts
+    for fact in facts:
+        service = fact["confined"]["receiver"]
+        assert service["uid"] in confined.USERS and service["capabilities"] == 0
+        assert service["no_new_privs"] and service["read_only"]
+        assert {name: int(service[name]) for name in ("memory_bytes", "files", "file_bytes")} == {
+            "memory_bytes": confined.MEMORY_BYTES, "files": confined.FILES, "file_bytes": confined.OUTPUT_BYTES,
+        }  # fmt: skip
 
 
 def listening(hosts: SshHosts, name: str) -> set[str]:

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +16,7 @@ import pytest
 
 from analysis.verdict import Evidence, _cage
 from hosts.virtual import boot
+from tests import lab
 
 # a user namespace of its own whose limit on mount namespaces is zero: unshare(2) fails in it, whoever asks
 NO_NAMESPACES = [
@@ -73,3 +78,61 @@ def test_a_cage_whose_starter_was_killed_before_it_could_look_starts_nothing(tmp
         capture_output=True, text=True, env={**boot.environment(), boot.STARTER: str(gone.pid)}, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, ""), done.stderr
+
+
+ESCAPES = """
+import json, os, socket, sys
+sys.path.insert(0, sys.argv[1])
+from base.linux import read_only
+tried = {}
+def attempt(name, action):
+    try:
+        action()
+        tried[name] = "done"
+    except OSError as error:
+        tried[name] = os.strerror(error.errno)
+status = dict(line.split(":\\t") for line in open("/proc/self/status").read().splitlines() if ":\\t" in line)
+attempt("make / writable", lambda: read_only("/", recursive=False, on=False))
+attempt("write a setting of the kernel", lambda: os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY)))
+attempt("make a device", lambda: os.mknod(sys.argv[2] + "/sda", 0o060600, os.makedev(8, 0)))
+attempt("write beside the folder", lambda: os.close(os.open(sys.argv[2] + "/../beside", os.O_WRONLY | os.O_CREAT)))
+attempt("write in the folder", lambda: os.close(os.open(sys.argv[2] + "/inside", os.O_WRONLY | os.O_CREAT)))
+print(json.dumps({
+    "tried": tried, "effective": int(status["CapEff"], 16), "bounding": int(status["CapBnd"], 16), "no_new_privs": status["NoNewPrivs"],
+    "devices": sorted(os.listdir("/dev")), "interfaces": [name for _, name in socket.if_nameindex()],
+}))
+"""
+OPENS_FILES = 1 << 1 | 1 << 2
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH."""
+
+
+@pytest.mark.parametrize("root", [True, False], ids=["as root", "as a user"])
+def test_the_caged_program_cannot_open_its_cage(tmp_path: Path, root: bool) -> None:
+    if os.getuid() != 0 and root:
+        pytest.skip("these tests run as a user")
+    with tempfile.TemporaryDirectory() as place:  # of which a user may see the way there
+        os.chmod(place, 0o755)
+        folder, checkout = Path(place) / "run", Path(place) / "checkout"
+        folder.mkdir()
+        for part in ("base", "hosts"):
+            shutil.copytree(lab.ROOT / part, checkout / part, ignore=shutil.ignore_patterns("__pycache__"))
+        user: list[str] = []
+        if os.getuid() == 0 and not root:
+            os.chown(folder, 65534, 65534)
+            user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        line = boot.caged(0, folder, [boot.SYSTEM_PYTHON, "-I", "-c", ESCAPES, str(checkout), str(folder)])
+        line[line.index(str(boot.CAGE))] = str(checkout / boot.CAGE.relative_to(lab.ROOT))
+        done = subprocess.run(
+            [*user, *line], capture_output=True, text=True, env=boot.environment(), timeout=60, check=False
+        )
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+        assert not (Path(place) / "beside").exists()
+    seen = json.loads(done.stdout)
+    assert seen["tried"].pop("write in the folder") == "done"
+    assert set(seen["tried"].values()) <= {"Operation not permitted", "Read-only file system", "Permission denied"}, (
+        seen
+    )
+    assert seen["effective"] == seen["bounding"] == (OPENS_FILES if root else 0)
+    assert seen["no_new_privs"] == "1"
+    assert seen["devices"] == ["fd", "full", "null", "random", "shm", "urandom", "zero"]
+    assert seen["interfaces"] == ["lo"]
