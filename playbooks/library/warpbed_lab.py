@@ -133,8 +133,28 @@ def nic_facts(nic: str) -> dict[str, Any]:
         "speed_mbps": int(speed) if speed.lstrip("-").isdigit() and int(speed) > 0 else None,
         "device": os.path.realpath(device) if device.exists() else None,
         "addresses": [f"{i['local']}/{i['prefixlen']}" for i in entry.get("addr_info", []) if i.get("scope") == "global"],
-        "offloads": {name: offload(nic, name) for name in OFFLOADS},
+        "offloads": {name: offload(nic, name) for name in OFFLOADS}, "routes": routes(nic),
     }  # fmt: skip
+
+
+def routes(nic: str) -> list[str]:
+    """Routes of all tables through an interface as ip takes them, but for those that the kernel makes from addresses."""
+    found = []
+    for family in ("-4", "-6"):
+        for entry in json.loads(output("ip", family, "-j", "-N", "route", "show", "table", "all", "dev", nic) or "[]"):
+            if entry.get("protocol") in ("2", "kernel") or entry.get("type", "unicast") not in ("1", "unicast"):
+                continue
+            words = [family, str(entry["dst"])]
+            for key, word in (
+                ("gateway", "via"),
+                ("prefsrc", "src"),
+                ("metric", "metric"),
+                ("table", "table"),
+                ("protocol", "proto"),
+            ):
+                words += [word, str(entry[key])] if key in entry else []
+            found.append(" ".join(words + (["onlink"] if "onlink" in entry.get("flags", []) else [])))
+    return found
 
 
 def facts(request: dict[str, Any]) -> dict[str, Any]:
@@ -178,6 +198,10 @@ def attempt(lines: dict[str, list[str]]) -> dict[str, str]:
 
 def governors() -> list[Path]:
     return sorted(CPUS.glob("cpu[0-9]*/cpufreq/scaling_governor"))
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def state_file(request: dict[str, Any]) -> Path:
@@ -235,7 +259,7 @@ def tune(request: dict[str, Any], check: bool) -> dict[str, Any]:
     sentences = [f"{kind} {what}: {now} → {wanted}" for kind, what, now, wanted in todo]
     file = state_file(request)
     if not check and (todo or not file.exists()):
-        state = json.loads(file.read_text()) if file.exists() else {"before": [], "nics": {}}
+        state = json.loads(file.read_text()) if file.exists() else {"before": [], "nics": {}, "boot_id": boot_id()}
         known = {(kind, what) for kind, what, _ in state["before"]}
         state["before"] += [[kind, what, now] for kind, what, now, _ in todo if (kind, what) not in known]
         for nic in request["nics"]:
@@ -286,7 +310,12 @@ def restore(request: dict[str, Any], check: bool) -> dict[str, Any]:
                 completed = subprocess.run(["ip", *line.split()], capture_output=True, text=True)
                 if completed.returncode:
                     left.append(f"ip {line}: {completed.stderr.strip()}")
+    rebooted = state.get("boot_id", boot_id()) != boot_id()
     for kind, what, value in reversed(state["before"]):
+        if rebooted and what.startswith(
+            "/proc/irq/"
+        ):  # the number may be another device's now, and its affinity is the default
+            continue
         sentences.append(f"{kind} {what}: back to {value}")
         if not check:
             try:
@@ -309,6 +338,12 @@ def nic_lines(now: str, name: str, was: dict[str, Any]) -> list[str]:
     lines += [f"addr add {a} dev {name}" for a in was["addresses"] if a not in is_now["addresses"]]
     if was["up"] and (lines or not is_now["up"]):
         lines.append(f"link set dev {name} up")
+    # a route without a gateway first: the way to the gateway may be one
+    wanted = sorted(was.get("routes", []), key=lambda route: " via " in route)
+    lost = [route for route in wanted if lines or route not in is_now["routes"]]
+    lines += [
+        f"{family} route replace {route} dev {name}" for family, _, route in (line.partition(" ") for line in lost)
+    ]
     return lines
 
 

@@ -6,6 +6,10 @@ What it does to interfaces is tested on hosts of their own (tests/hosts/test_lab
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +75,57 @@ def test_the_documentation_has_the_arguments_as_they_are() -> None:
         name: {key: value for key, value in option.items() if key != "description"} for name, option in options.items()
     }
     assert documented == warpbed_lab.ARGUMENTS
+
+
+@pytest.fixture
+def namespace() -> Iterator[str]:
+    name = f"wb-lab-{os.getpid()}"
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    yield name
+    subprocess.run(["ip", "netns", "delete", name], check=True)
+
+
+@pytest.mark.root
+def test_routes_of_test_interfaces_come_back(tmp_path: Path, namespace: str) -> None:
+    def ip(*lines: str) -> None:
+        for line in lines:
+            subprocess.run(["ip", "-n", namespace, *line.split()], check=True)
+
+    def routes() -> list[str]:
+        commands = [
+            ["ip", "-n", namespace, family, "route", "show", "table", "all", "dev", "lan0"] for family in ("-4", "-6")
+        ]
+        lines = [line.strip() for c in commands for line in subprocess.check_output(c, text=True).splitlines()]
+        return sorted(line for line in lines if "kernel" not in line)
+
+    ip(
+        "link add lan0 type veth peer name far0", "link set far0 up", "addr add 192.0.2.1/24 dev lan0", "addr add 2001:db8::1/64 dev lan0 nodad", "link set lan0 up",
+        "route add 203.0.113.7 dev lan0", "route add 198.51.100.0/24 via 192.0.2.9 dev lan0 src 192.0.2.1 metric 7",
+        "route add default via 203.0.113.7 dev lan0 table 100", "-6 route add 2001:db8:1::/48 via 2001:db8::9 dev lan0",
+    )  # fmt: skip
+    before = routes()
+    assert len(before) == 4
+    request = {"root": str(tmp_path), "nics": ["lan0"]}
+    answer({**request, "state": "tuned", "protected": PROTECTED}, netns=namespace)
+    ip(
+        "link set lan0 down",
+        "addr flush dev lan0",
+        "link set lan0 name wb-a0",
+        "addr add 10.0.0.1/24 dev wb-a0",
+        "link set wb-a0 up",
+    )
+    done = answer({**request, "state": "restored"}, netns=namespace)
+    assert not done.get("failed"), done
+    assert routes() == before
+    assert not answer({**request, "state": "restored"}, netns=namespace)["changes"]
+
+
+def test_interrupts_of_before_a_reboot_are_left_as_they_are(tmp_path: Path) -> None:
+    irq = ["file", "/proc/irq/99999/smp_affinity_list", "3"]
+    state = {"before": [irq], "nics": {}, "boot_id": "an earlier one"}
+    (tmp_path / warpbed_lab.STATE).write_text(json.dumps(state))
+    done = answer({"root": str(tmp_path), "state": "restored"})
+    assert done["changes"] == [] and done["left"] == []
+    (tmp_path / warpbed_lab.STATE).write_text(json.dumps({**state, "boot_id": warpbed_lab.boot_id()}))
+    done = answer({"root": str(tmp_path), "state": "restored"})
+    assert done["failed"] and "No such file" in done["msg"]
