@@ -48,6 +48,14 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder with its parents, if it is not there; its name is on the disk then."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in missing:
+        sync_folder(place.parent)
+
+
 def sync_tree(folder: Path) -> None:
     """Wait until a folder with all files and folders in it is on the disk."""
     for place, _, names in os.walk(folder):

@@ -18,7 +18,7 @@ from analysis.errors import AnalysisError
 from analysis.verdict import Evidence, judge
 from base import quantities
 from base.errors import UsageError, WarpbedError
-from base.files import exchange_folders, replace_text
+from base.files import exchange_folders, replace_text, sync_folder, sync_tree
 from collectors.collect import collect
 from collectors.errors import CollectError
 from collectors.wire import INTERVAL_S
@@ -65,7 +65,9 @@ def finish(folder: Path, is_new: bool = False) -> None:
     try:
         collected = collect(folder / "raw", fresh, plan, facts)
         if (folder / "records").is_dir():
+            sync_tree(fresh)
             exchange_folders(fresh, folder / "records")  # at no moment is the run without records
+            sync_folder(folder)  # before the old ones go
         else:
             fresh.rename(folder / "records")
     finally:

@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from analysis.results import FORMAT, other_format
 from base.errors import UsageError, WarpbedError
-from base.files import sync_folder, sync_tree
+from base.files import make_folder, sync_folder, sync_tree
 
 ASIDE = ".aside"
 NAME = re.compile(r"[0-9a-f]{32}")
@@ -67,7 +67,7 @@ class Results:
     def publish(self, folder: Path, run_id: str) -> Path:
         """Give a complete run its final name, once all of it is on the disk. Where another process was faster, its run stays."""
         final = self.path(run_id)
-        final.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(final.parent)
         sync_tree(folder)
         with contextlib.suppress(OSError):
             os.rename(folder, final)
@@ -79,11 +79,13 @@ class Results:
 
     def publish_failed(self, folder: Path, run_id: str) -> Path:
         """Keep what a failed run left, under a name that says so."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
+        sync_tree(folder)
         for number in range(1, 10_000):
             final = self.folder / f"{run_id}.failed-{number}"
             if not final.exists():
                 os.rename(folder, final)
+                sync_folder(self.folder)
                 return final
         raise WarpbedError(f"{self.folder}: {run_id} has failed 9999 times; remove its failed folders")
 
@@ -138,7 +140,7 @@ def purge_aside(base: Path) -> int:
 def _aside_root(base: Path) -> Path:
     """The folder for folders aside, which may not be there. Raises UsageError where a link stands in its place."""
     root = base / ASIDE
-    base.mkdir(parents=True, exist_ok=True)
+    make_folder(base)
     if root.is_symlink():
         raise UsageError(f"{root}: is a link; remove it, and look where these results came from")
     return root

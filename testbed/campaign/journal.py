@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from base.errors import WarpbedError
-from base.files import sync_folder
+from base.files import make_folder, sync_folder
 
 FOLDER = ".campaign"
 
@@ -50,7 +50,7 @@ class Journal:
 
     def _write(self, entry: dict[str, Any]) -> None:
         is_new = not self.file.exists()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         line = json.dumps(entry) + "\n"
         with open(self.file, "ab+") as file:
             if file.tell() and not _ends_whole(file):
@@ -60,7 +60,6 @@ class Journal:
             os.fsync(file.fileno())
         if is_new:
             sync_folder(self.folder)
-            sync_folder(self.folder.parent)
 
     def events(self) -> list[dict[str, Any]]:
         """All events in their order; lines that a crash has cut are left out."""
@@ -73,7 +72,7 @@ class Journal:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the campaign: only one process conducts it. Raises WarpbedError where another one does."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         with open(self.folder / "lock", "a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -21,6 +21,7 @@ from hosts.identity import KernelInputs
 from network.model import address_plan
 from plan.model import Plan
 from plan.samples import MAGIC
+from testbed import results as published
 from testbed import runner
 from testbed.campaign import remote
 from testbed.campaign.conductor import Conductor
@@ -118,6 +119,13 @@ class Transfer:
             wrong.append(f"the only copy was removed at the ends: {self.lost.read_text()}")
         return wrong
 
+    def gone(self) -> list[str]:
+        """Attempts whose files are at no end any more, and of which nothing is here."""
+        names = [file.name.rpartition(".") for file in self.ends.iterdir()]
+        begun = [attempt for attempt, _, what in names if what == "begun"]
+        there = {attempt for attempt, _, what in names if what != "begun"}
+        return [f"{attempt} is nowhere" for attempt in begun if attempt not in there and not self._is_here(attempt)]
+
     def _fetch(self, name: str, _end: End, transfer: str, target: Path) -> None:
         side = "sender" if name == "a" else "receiver"
         if not (self.ends / f"{transfer}.{side}").exists():
@@ -138,6 +146,7 @@ class Transfer:
             }  # fmt: skip
         if do == "start":
             files.touch()
+            (self.ends / f"{request['id']}.begun").touch()
             return {"state": "ready" if side == "receiver" else "running"}
         if do == "remove":
             self._note_loss(str(request["id"]))
@@ -153,13 +162,18 @@ class Transfer:
 
     def _note_loss(self, attempt: str) -> None:
         """The end's files may go only where the run is here, whole or kept as failed, or the journal says what became of it."""
+        if not self._is_here(attempt):
+            self.lost.write_text(attempt)
+
+    def _is_here(self, attempt: str) -> bool:
+        """Whether a run or a failed one is here, or the journal says that the attempt failed."""
         folder = self.results / "demo"
         run = attempt.rpartition(".a")[0]
-        kept = (folder / run / "run.json").is_file() or any(folder.glob(f"{run}.failed-*"))
-        if not kept and not any(
-            event["event"] == "failed" and event.get("transfer") == run for event in Journal(folder).events()
-        ):
-            self.lost.write_text(attempt)
+        return (
+            (folder / run / "run.json").is_file()
+            or any(folder.glob(f"{run}.failed-*"))
+            or any(event["event"] == "failed" and event.get("transfer") == run for event in Journal(folder).events())
+        )
 
 
 class Collect:
@@ -286,6 +300,14 @@ def _collect_in_fork(folder: Path, _cpu: int) -> dict[str, str] | None:
     return {"stage": "collect", "subject": folder.name, "detail": detail or "?"} if status else None
 
 
+class Unsynced(Transfer):
+    """A transfer as it should not be: published before its files are on the disk. A cut of the power has to find it wrong."""
+
+    def work(self) -> int:
+        setattr(published, "sync_tree", lambda folder: None)  # noqa: B010 — as in Transfer
+        return super().work()
+
+
 class Broken:
     """A command as it should not be: the run has its name before it is whole. The loop has to find it wrong."""
 
@@ -351,4 +373,10 @@ def _packets(
     return sorted([*control.frames, *data.frames], key=lambda frame: frame[0])
 
 
-CASES: dict[str, Callable[[Path], Case]] = {"transfer": Transfer, "collect": Collect, "run": Run, "broken": Broken}
+CASES: dict[str, Callable[[Path], Case]] = {
+    "transfer": Transfer,
+    "collect": Collect,
+    "run": Run,
+    "broken": Broken,
+    "unsynced": Unsynced,
+}

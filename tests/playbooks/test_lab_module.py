@@ -99,7 +99,8 @@ def test_routes_of_test_interfaces_come_back(tmp_path: Path, namespace: str) -> 
         return sorted(line for line in lines if "kernel" not in line)
 
     ip(
-        "link add lan0 type veth peer name far0", "link set far0 up", "addr add 192.0.2.1/24 dev lan0", "addr add 2001:db8::1/64 dev lan0 nodad", "link set lan0 up",
+        "link add lan0 type veth peer name far0", "link set far0 up", "addr add 192.0.2.1/24 dev lan0",
+        "addr add 2001:db8::1/64 dev lan0 nodad", "link set lan0 up",
         "route add 203.0.113.7 dev lan0", "route add 198.51.100.0/24 via 192.0.2.9 dev lan0 src 192.0.2.1 metric 7",
         "route add default via 203.0.113.7 dev lan0 table 100", "-6 route add 2001:db8:1::/48 via 2001:db8::9 dev lan0",
     )  # fmt: skip
