@@ -259,7 +259,9 @@ def tune(request: dict[str, Any], check: bool) -> dict[str, Any]:
     sentences = [f"{kind} {what}: {now} → {wanted}" for kind, what, now, wanted in todo]
     file = state_file(request)
     if not check and (todo or not file.exists()):
-        state = json.loads(file.read_text()) if file.exists() else {"before": [], "nics": {}, "boot_id": boot_id()}
+        state: dict[str, Any] = {"before": [], "nics": {}, "boot_id": boot_id()}
+        if file.exists():
+            state = json.loads(file.read_text())
         known = {(kind, what) for kind, what, _ in state["before"]}
         state["before"] += [[kind, what, now] for kind, what, now, _ in todo if (kind, what) not in known]
         for nic in request["nics"]:
@@ -339,11 +341,12 @@ def nic_lines(now: str, name: str, was: dict[str, Any]) -> list[str]:
     if was["up"] and (lines or not is_now["up"]):
         lines.append(f"link set dev {name} up")
     # a route without a gateway first: the way to the gateway may be one
-    wanted = sorted(was.get("routes", []), key=lambda route: " via " in route)
-    lost = [route for route in wanted if lines or route not in is_now["routes"]]
-    lines += [
-        f"{family} route replace {route} dev {name}" for family, _, route in (line.partition(" ") for line in lost)
-    ]
+    wanted: list[str] = sorted(was.get("routes", []), key=lambda route: " via " in route)
+    were_lost = bool(lines)
+    for route in wanted:
+        family, destination = route.split(" ", 1)
+        if were_lost or route not in is_now["routes"]:
+            lines.append(f"{family} route replace {destination} dev {name}")
     return lines
 
 
