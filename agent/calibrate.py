@@ -32,6 +32,8 @@ LONGEST_FILL_S = {"run": 2.0, "only": 600.0}
 FILL_BATCH = 64
 LOSS_PACKETS = {"run": 2_000, "only": 20_000}
 MOST_LINKS = {"run": 64, "only": 100_000}
+POLICE_PACKETS, POLICE_TIMES = 5_000, 4
+"""Packets with which a policer's rate is measured, and how many times as fast they come."""
 RATE_STRETCH_S = 0.3
 OVERLOAD = 1.5
 TIMER_NS = 1_000_000
@@ -134,7 +136,10 @@ def _offloads(ends: Ends) -> list[str]:
 
 def _pause(direction: Direction) -> None:
     """Let the bucket fill and the wire run empty."""
-    time.sleep((direction.delay_ns + MARGIN_NS + 10 * direction.serialisation_ns(FULL_FRAME_BYTES)) / 1e9)
+    time.sleep(
+        (direction.delay_ns + direction.aggregate_ns + MARGIN_NS + 10 * direction.serialisation_ns(FULL_FRAME_BYTES))
+        / 1e9
+    )
 
 
 def _held(hop: Hop) -> int:
@@ -159,7 +164,12 @@ def _own_hold_ns(direction: Direction) -> int:
 def _settle(hop: Hop, packets: int, frame_bytes: int) -> dict[int, int]:
     """Receive what is under way."""
     direction = hop.ends.direction
-    longest = direction.delay_ns + (packets + 4) * direction.serialisation_ns(frame_bytes) + 4 * MARGIN_NS
+    longest = (
+        direction.delay_ns
+        + direction.aggregate_ns
+        + (packets + 4) * direction.serialisation_ns(frame_bytes)
+        + 4 * MARGIN_NS
+    )
     return hop.receive(packets, longest)
 
 
@@ -167,6 +177,9 @@ def _rate_and_buffer(hop: Hop, row: dict[str, Any], mode: str) -> None:
     direction = hop.ends.direction
     if direction.rate_bps is None:
         row["not"].update(rate="the link has none", buffer="the link has none", burst="the link has none")
+        return
+    if direction.polices:
+        _police(hop, row)
         return
     if reason := _untimed(direction):
         row["not"].update(rate=reason, buffer=reason, burst=reason)
@@ -193,13 +206,40 @@ def _rate_and_buffer(hop: Hop, row: dict[str, Any], mode: str) -> None:
     _burst(hop, row, capacity)
 
 
+def _police(hop: Hop, row: dict[str, Any]) -> None:
+    """What a full token bucket lets through at once; then more than the rate, of which the rate passes."""
+    direction = hop.ends.direction
+    assert direction.rate_bps is not None and direction.buffer is not None
+    row["not"]["buffer"] = "a policer holds no packets; its bucket is the burst"
+    if hop.realtime:
+        row["not"].update(rate="a policer is measured in virtual time", burst="a policer is measured in virtual time")
+        return
+    frame_ns = FULL_FRAME_BYTES * 8 * 10**9 // direction.rate_bps
+    bucket = direction.buffer.size // FULL_FRAME_BYTES
+    time.sleep((bucket + 2) * frame_ns / 1e9)
+    hop.send(bucket + EXTRA_PACKETS)
+    row["burst_packets"] = len(_settle(hop, bucket + EXTRA_PACKETS, FULL_FRAME_BYTES))
+    start_ns = time.monotonic_ns()
+    for index in range(POLICE_PACKETS):
+        clock.sleep_until_ns(start_ns + index * frame_ns // POLICE_TIMES)
+        hop.send(1)
+    arrived = sorted(_settle(hop, POLICE_PACKETS, FULL_FRAME_BYTES).values())
+    # the bucket has filled up while the burst was waited for: what conforms comes after it
+    timed = arrived[bucket + EXTRA_PACKETS :]
+    if len(timed) < 2:
+        row["not"]["rate"] = "too few packets arrived to time them"
+        return
+    row["rate_bps"] = (len(timed) - 1) * FULL_FRAME_BYTES * 8e9 / (timed[-1] - timed[0])
+    row["rate_packets"] = len(timed) - 1
+
+
 def _untimed(direction: Direction) -> str:
     """Why a burst says nothing about a link's rate and buffer; empty where it does."""
     if direction.varying_rate is not None:
         return "it changes; the run's own queue is held against its schedule"
     if direction.queue.kind != "droptail":
         return f"{direction.queue.kind} drops by itself before the buffer is full"
-    if direction.jitter is not None or direction.reorder or direction.duplicate:
+    if direction.jitter is not None or direction.reorder or direction.duplicate or direction.aggregate_ns:
         return "packets do not arrive as they left; the run's own queue is held against it"
     return ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Mapping
@@ -75,13 +76,17 @@ def node(pid: int, interfaces: list[str]) -> dict[str, Any]:
         }
 
 
+_UNKNOWN_OPTIONS = re.compile(r"\[Unknown qdisc, optlen=[0-9]+\] ?")
+"""What tc writes into its JSON of a kind that is younger than tc, such as dualpi2."""
+
+
 def queue_statistics(pid: int) -> list[dict[str, Any]]:
     """What every queueing discipline of a node has sent and dropped: kind, device, bytes, packets, drops."""
     with entered(pid):
         done = subprocess.run(["tc", "-s", "-j", "qdisc", "show"], capture_output=True, text=True)
     return [
         {key: entry.get(key) for key in ("kind", "dev", "parent", "root", "bytes", "packets", "drops", "options")}
-        for entry in json.loads(done.stdout or "[]")
+        for entry in json.loads(_UNKNOWN_OPTIONS.sub("", done.stdout) or "[]")
         if entry.get("kind") not in ("noqueue", "ingress", "clsact")
     ]
 

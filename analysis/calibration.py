@@ -135,9 +135,12 @@ def _buffer(link: str, there: Direction, _back: Direction, result: Mapping[str, 
 def _burst(link: str, there: Direction, _back: Direction, result: Mapping[str, Any], _bounds: Bounds) -> Row | None:
     if there.rate_bps is None:
         return None
+    asked = BUCKET_PACKETS
+    if there.polices and there.buffer is not None:
+        asked = there.buffer.size // FULL_FRAME_BYTES
     if "burst_packets" not in result:
-        return _not(link, "burst", "packets", BUCKET_PACKETS, result["not"].get("burst", "not measured"))
-    return _row(link, "burst", "packets", BUCKET_PACKETS, result["burst_packets"], 0)
+        return _not(link, "burst", "packets", asked, result["not"].get("burst", "not measured"))
+    return _row(link, "burst", "packets", asked, result["burst_packets"], 0)
 
 
 def _in_flight(link: str, there: Direction, _back: Direction, result: Mapping[str, Any], _bounds: Bounds) -> Row | None:

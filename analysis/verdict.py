@@ -215,10 +215,15 @@ def _rate(e: Evidence) -> Iterator[Reason]:
         whole = np.flatnonzero(windows < len(time_ns))
         for a, b in zip(whole, windows[whole], strict=True):
             could = direction.capacity_bytes(int(time_ns[a]), int(time_ns[b]))
-            if sent[b] - sent[a] > could * (1 + tolerance) + BURST_BYTES:
+            if sent[b] - sent[a] > could * (1 + tolerance) + _burst_bytes(direction):
                 message = f"{(sent[b] - sent[a]) * 8e-6:.3f} Mbit/s in one second, {could * 8e-6:.3f} asked"
                 yield Reason("rate", "error", f"{interface.name}: {message}")
                 break
+
+
+def _burst_bytes(direction: Direction) -> int:
+    """What may pass beyond the rate: a packet or two of the shaper's, or a policer's whole bucket."""
+    return direction.buffer.size if direction.polices and direction.buffer is not None else BURST_BYTES
 
 
 def _lasts(direction: Direction, time_ns: Any, backlog_bytes: Any) -> Any:

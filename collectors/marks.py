@@ -17,6 +17,7 @@ _PLACES = {
     "codel": (24, 32),  # tc_codel_xstats.ecn_mark, .ce_mark
     "fq_codel": (12, 28),  # behind the type: tc_fq_codel_qd_stats.ecn_mark, .ce_mark
     "pie": (36,),  # tc_pie_xstats.ecn_mark
+    "dualpi2": (24,),  # tc_dualpi2_xstats.ecn_mark, those of the step among them
 }
 """Offsets of the counters in the structure that a kind reports, bytes."""
 TCA_CAKE_STATS_TIN_STATS, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS = 10, 8

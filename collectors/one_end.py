@@ -12,7 +12,17 @@ FROM_RECEIVER = ("delivered_bytes", "goodput_mbps", "ce_packets")
 """What the capture at the receiver is asked first; all else is the sender's."""
 KNOWN_BY_RECEIVER = (
     *("flow", "cca", "src", "dst", "src_addr", "src_port", "dst_addr", "dst_port", "start_s", "end_s", "data_start_s"),
-    *("end_reason", "handshake", "initial_seq", "mss_bytes", "window_scale", "sack", "timestamps", "ecn"),
+    *(
+        "end_reason",
+        "handshake",
+        "initial_seq",
+        "mss_bytes",
+        "window_scale",
+        "sack",
+        "timestamps",
+        "ecn",
+        "accurate_ecn",
+    ),
     *("max_payload_bytes", *FROM_RECEIVER),
 )
 """What a capture at the receiver says as one at the sender would, or better. Packets that were lost before it are not in it."""

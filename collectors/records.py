@@ -36,7 +36,7 @@ SCHEMAS: dict[str, list[tuple[str, pa.DataType]]] = {
         ("handshake", pa.bool_()),
         ("handshake_rtt_ms", pa.float64()),
         *_columns(pa.int64(), "initial_seq mss_bytes window_scale"),
-        *_columns(pa.bool_(), "sack timestamps ecn"),
+        *_columns(pa.bool_(), "sack timestamps ecn accurate_ecn"),
         *_columns(pa.int64(), "data_packets unique_bytes max_payload_bytes"),
         *_columns(pa.int64(), "fast_retransmissions timeout_retransmissions timeouts tail_probe_retransmissions"),
         *_columns(

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 
 from base.paths import ROOT
+from kernels import series as kernel_series
+from kernels.conditions import lines_for
 from network.model import Direction, Network
 from network.red_netlink import weight_log
 from network.tc import RED_BITS, netem_words, own_modules, own_work, paced_by_own
@@ -17,6 +20,8 @@ QUEUE_OPTIONS = {
     "fq_codel": "CONFIG_NET_SCH_FQ_CODEL",
     "pie": "CONFIG_NET_SCH_PIE",
     "cake": "CONFIG_NET_SCH_CAKE",
+    "dualpi2": "CONFIG_NET_SCH_DUALPI2",
+    "policer": "CONFIG_NET_ACT_POLICE",
 }
 WIRE_OPTIONS = ("CONFIG_VETH", "CONFIG_NET_SCH_INGRESS", "CONFIG_NET_CLS_MATCHALL", "CONFIG_NET_ACT_MIRRED")
 
@@ -47,7 +52,10 @@ def _options(direction: Direction) -> Iterator[tuple[str, str]]:
             yield option, "an emulated link"
     if netem_words(direction):
         yield "CONFIG_NET_SCH_NETEM", "delay or loss"
-    if direction.rate_bps is not None and not paced_by_own(direction):
+    if direction.polices:
+        yield "CONFIG_NET_SCH_PRIO", "queue policer"
+        yield "CONFIG_NET_CLS_MATCHALL", "queue policer"
+    elif direction.rate_bps is not None and not paced_by_own(direction):
         yield "CONFIG_NET_SCH_TBF", "a rate"
     if direction.queue.kind in QUEUE_OPTIONS:
         yield QUEUE_OPTIONS[direction.queue.kind], f"queue {direction.queue.kind}"
@@ -68,9 +76,17 @@ def _red_limits(direction: Direction) -> Iterator[str]:
         )
 
 
-def virtual_config() -> dict[str, str]:
-    """The configuration that the virtual host's kernel is built with."""
-    return _parse((ROOT / "kernels/configs/um.config").read_text())
+def virtual_config(series: str = kernel_series.DEFAULT) -> dict[str, str]:
+    """The configuration that the virtual host's kernel of a series is built with: what is asked of all, less what needs a later one."""
+    folder = ROOT / "kernels/configs"
+    needed = {line.partition("=")[0] for line in _lines(folder / "um.required")}
+    there = {line.word.partition("=")[0] for line in lines_for(folder / "um.required", series)}
+    config = _parse((folder / "um.config").read_text())
+    return {option: value for option, value in config.items() if option not in needed - there}
+
+
+def _lines(path: Path) -> list[str]:
+    return [text for text in path.read_text().splitlines() if text.startswith("CONFIG_")]
 
 
 def project_modules() -> list[str]:

@@ -36,6 +36,8 @@ def _specials(direction: Direction) -> list[str]:
         texts.append("changing delay")
     if direction.jitter is not None:
         texts.append(f"jitter {format_time(direction.jitter.spread_ns)}")
+    if direction.aggregate_ns:
+        texts.append(f"aggregates {format_time(direction.aggregate_ns)}")
     if direction.varying_loss is not None:
         texts.append("changing loss")
     if isinstance(direction.burst_loss, GilbertElliott):

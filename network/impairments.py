@@ -223,9 +223,10 @@ class RateTrace:
 class Queue:
     """Management of the buffer in front of a link; sizes in bytes, times in ns, None where it does not apply.
 
-    kind: droptail, red, red_packets, codel, fq_codel, pie or cake
+    kind: droptail, red, red_packets, codel, fq_codel, pie, cake, dualpi2 or policer
     weight: RED's w_q; probability: RED's max_p; adaptive: RED sets max_p itself (Floyd et al. 2001)
     min_packets, max_packets, gentle: of red_packets, whose queue is in packets; gentle: above max the share rises to 1
+    step_ns, any_ect: of dualpi2: from which delay on its low-latency queue marks everything, and whether packets with ECT(0) go there too
     """
 
     kind: str = "droptail"
@@ -241,6 +242,8 @@ class Queue:
     adaptive: bool = False
     target_ns: int | None = None
     interval_ns: int | None = None
+    step_ns: int | None = None
+    any_ect: bool = False
 
 
 DROPTAIL = Queue()

@@ -41,11 +41,15 @@ QUEUES = {
     "fq_codel": ("target", "interval"),
     "pie": ("target", "interval"),
     "cake": ("interval",),
+    "dualpi2": ("target", "interval", "step"),
+    "policer": (),
 }
 """Kinds of queue management and their words."""
-QUEUE_FLAGS = {"red": ("adaptive",), "red_packets": ("gentle",)}
+QUEUE_FLAGS = {"red": ("adaptive",), "red_packets": ("gentle",), "dualpi2": ("any",)}
 """Words without a value beside `ecn`."""
 MOST_RED_PACKETS = 1 << 24
+MOST_BUCKET_BYTES = 1 << 28
+MOST_AGGREGATE_NS = 10**9
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,10 @@ class LinkTexts:
     """The link that a topology is about, each way, in words (docs/links.md).
 
     rate: 50mbit | none | steps 0s=10mbit 5s=2mbit repeat=10s | trace FILE | synthetic mean=12mbit …
-    delay: 48ms | 48ms jitter=5ms distribution=normal order=any | steps 0s=20ms 15s=27ms
+    delay: 48ms | 48ms jitter=5ms distribution=normal order=any | 48ms aggregate=5ms | steps 0s=20ms 15s=27ms
     buffer: 250p | 64KB
     loss: 1% | gilbert-elliott p=1% r=30% | markov p13=1% p31=50% | bit-errors 1e-6 | steps 0s=0% 5s=2%
-    queue: droptail | red min=… | red_packets min=… | codel | fq_codel | pie | cake, with the word ecn
+    queue: droptail | red min=… | red_packets min=… | codel | fq_codel | pie | cake | dualpi2, with the word ecn; policer
     reorder, duplicate, corrupt: shares of the packets
     """
 
@@ -102,7 +106,7 @@ def per_item(text: str, count: int, name: str) -> list[str]:
 
 _FIELDS = {
     "rate": ("rate_bps", "varying_rate"),
-    "delay": ("delay_ns", "varying_delay", "jitter"),
+    "delay": ("delay_ns", "varying_delay", "jitter", "aggregate_ns"),
     "buffer": ("buffer",),
     "loss": ("loss", "varying_loss", "burst_loss", "bit_errors"),
     "queue": ("queue",),
@@ -161,10 +165,29 @@ def _conflicts(link: Direction) -> Iterable[tuple[str, str]]:
         )
     if link.reorder and not (link.delay_ns and link.varying_delay is None):
         yield "reorder", "packets overtake those in flight, so the link needs a constant delay"
-    if link.queue.kind in ("codel", "fq_codel", "pie") and link.buffer is not None and link.buffer.unit == "bytes":
+    if (
+        link.queue.kind in ("codel", "fq_codel", "pie", "dualpi2")
+        and link.buffer is not None
+        and link.buffer.unit == "bytes"
+    ):
         yield "buffer", f"{link.queue.kind} counts packets: write the buffer as packets, such as 250p"
     if link.queue.kind == "cake" and link.buffer is not None and link.buffer.unit == "packets":
         yield "buffer", "cake counts bytes: write the buffer as bytes, such as 375KB"
+    yield from _policer_conflicts(link)
+
+
+def _policer_conflicts(link: Direction) -> Iterable[tuple[str, str]]:
+    if not link.polices:
+        return
+    if link.varying_rate is not None:
+        yield "rate", "a policer has one rate; write a constant one, or a queue that holds packets"
+    if link.buffer is None or link.buffer.unit == "packets":
+        yield "buffer", "a policer holds no packets; its buffer is the token bucket, in bytes such as 64KB"
+    elif not FULL_FRAME_BYTES <= link.buffer.size < MOST_BUCKET_BYTES:
+        yield (
+            "buffer",
+            f"a token bucket of {link.buffer.size} bytes; from one full frame, {FULL_FRAME_BYTES}B, to {MOST_BUCKET_BYTES - 1}B",
+        )
 
 
 def rate(text: str) -> dict[str, Any]:
@@ -215,15 +238,19 @@ def delay(text: str) -> dict[str, Any]:
     """Fields of a Direction for the word `delay`."""
     head, words = _split(text)
     jitter_words = ("jitter", "distribution", "order")
+    own_words = (*jitter_words, "aggregate")
     named = {key: value for key, value in _pairs(words) if key in jitter_words}
-    rest = [word for word in words if word.partition("=")[0] not in jitter_words]
+    together = {key: value for key, value in _pairs(words) if key == "aggregate"}
+    rest = [word for word in words if word.partition("=")[0] not in own_words]
     fields: dict[str, Any] = {}
     if head == "steps":
         steps = _steps(rest, delay_ns, "20ms")
         fields = {"delay_ns": int(max(steps.values)), "varying_delay": steps}
     else:
-        _only(rest, jitter_words)
+        _only(rest, own_words)
         fields = {"delay_ns": delay_ns(head)}
+    if together:
+        fields["aggregate_ns"] = _aggregate_ns(together["aggregate"], head, named)
     if "jitter" in named and delay_ns(named["jitter"]):
         distribution = _one_of(named.get("distribution", "normal"), JITTER_REACH)
         order = _one_of(named.get("order", "keep"), ("keep", "any"))
@@ -233,6 +260,16 @@ def delay(text: str) -> dict[str, Any]:
     elif named and "jitter" not in named:
         raise ValueError("distribution and order say how jitter is; add jitter=5ms")
     return fields
+
+
+def _aggregate_ns(text: str, head: str, jitter: Mapping[str, str]) -> int:
+    """How long packets wait for those behind them."""
+    if head == "steps" or jitter:
+        raise ValueError("aggregate goes with a constant delay, without jitter: it is itself what moves packets")
+    time_ns = delay_ns(text)
+    if not 1000 <= time_ns <= MOST_AGGREGATE_NS or time_ns % 1000:
+        raise ValueError(f"aggregate={text}: whole microseconds, from 1us to 1s")
+    return time_ns
 
 
 def buffer(text: str) -> dict[str, Any]:
@@ -270,6 +307,9 @@ def loss(text: str) -> dict[str, Any]:
     return {"loss": ratio(head)}
 
 
+_FLAG_FIELDS = {"any": "any_ect"}
+
+
 def queue(text: str) -> dict[str, Any]:
     """Fields of a Direction for the word `queue`."""
     kind, words = _split(text)
@@ -279,13 +319,21 @@ def queue(text: str) -> dict[str, Any]:
         _one_of(flag, ("ecn", *QUEUE_FLAGS.get(kind, ())))
     named = _only([word for word in words if "=" in word], QUEUES[kind])
     if kind == "droptail" and "ecn" in flags:
-        raise ValueError("a droptail queue cannot mark; use red, codel, fq_codel, pie or cake")
+        raise ValueError("a droptail queue cannot mark; use red, codel, fq_codel, pie, cake or dualpi2")
+    if kind == "policer" and "ecn" in flags:
+        raise ValueError("a policer drops what exceeds its rate and marks nothing; write `policer`")
+    if kind == "dualpi2" and "ecn" not in flags:
+        raise ValueError(
+            "dualpi2 marks the packets of flows that know ECN, which cannot be turned off; write `dualpi2 ecn`"
+        )
     if kind == "cake" and "ecn" not in flags:
         raise ValueError("cake marks the packets of flows that know ECN, which cannot be turned off; write `cake ecn`")
-    times: dict[str, Any] = {f"{key}_ns": delay_ns(named[key]) for key in ("target", "interval") if key in named}
+    times: dict[str, Any] = {
+        f"{key}_ns": delay_ns(named[key]) for key in ("target", "interval", "step") if key in named
+    }
     if any(value == 0 for value in times.values()):
-        raise ValueError("target and interval must be above 0ms")
-    own: dict[str, Any] = {flag: flag in flags for flag in QUEUE_FLAGS.get(kind, ())}
+        raise ValueError("target, interval and step must be above 0ms")
+    own: dict[str, Any] = {_FLAG_FIELDS.get(flag, flag): flag in flags for flag in QUEUE_FLAGS.get(kind, ())}
     return {"queue": Queue(kind, "ecn" in flags, **own, **times, **_red(kind, named))}
 
 

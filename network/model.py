@@ -63,6 +63,7 @@ class Direction:
     bit_errors: bit error rate; a frame is lost with its first wrong bit
     queue: how the buffer is managed
     jitter: random part of the delay
+    aggregate_ns: how long packets wait at most for those behind them, with which they arrive together, in order
     reorder: share of packets that overtake all those in flight
     duplicate, corrupt: share of packets that arrive twice, or with one wrong bit
     ack_wait_ns: how long the ACK of a packet waits for that of the next, at the receiver that sends it; None: not at all
@@ -86,13 +87,14 @@ class Direction:
     corrupt: float = 0.0
     ack_wait_ns: int | None = None
     overhead_ns: int = 0
+    aggregate_ns: int = 0
 
     def serialisation_ns(self, frame_bytes: int) -> int:
-        """Time on the wire of one frame before the run starts, ns; 0 for a trace, whose gaps `idle_ns` knows."""
+        """Time on the wire of one frame before the run starts, ns; 0 for a trace, whose gaps `idle_ns` knows, and for a policer."""
         rate = self.rate_bps
         if isinstance(self.varying_rate, Steps):
             rate = int(self.varying_rate.values[0])
-        elif self.varying_rate is not None:
+        elif self.varying_rate is not None or self.polices:
             rate = None
         return frame_bytes * 8 * 10**9 // rate if rate else 0
 
@@ -106,6 +108,7 @@ class Direction:
             low, high = low + self.jitter.reach_ns[0], high + self.jitter.reach_ns[1]
         if self.reorder:
             low -= delay_ns
+        high += self.aggregate_ns
         return max(0, low), high
 
     def mean_rate_bps(self, start_ns: int, end_ns: int) -> float | None:
@@ -135,17 +138,29 @@ class Direction:
         return bool(self.loss or self.bit_errors or self.varying_loss or self.burst_loss)
 
     @property
+    def polices(self) -> bool:
+        """Whether the rate is enforced by dropping alone: what conforms passes at once, nothing waits."""
+        return self.queue.kind == "policer"
+
+    @property
     def needs_netem(self) -> bool:
         """Whether the wire has anything that netem does, apart from the rate."""
         delay = self.delay_ns > 0 and self.varying_delay is None and not self.own_delay
         return bool(
-            delay or self.loss or self.burst_loss or self.jitter or self.reorder or self.duplicate or self.corrupt
+            delay
+            or self.loss
+            or self.burst_loss
+            or self.jitter
+            or self.reorder
+            or self.duplicate
+            or self.corrupt
+            or self.aggregate_ns
         )
 
     @property
     def fine_delay(self) -> bool:
         """Whether a constant delay has parts of a microsecond, which tc does not tell netem."""
-        constant = self.varying_delay is None and self.jitter is None and not self.reorder
+        constant = self.varying_delay is None and self.jitter is None and not self.reorder and not self.aggregate_ns
         return constant and self.delay_ns > 1000 and self.delay_ns % 1000 != 0
 
     @property

@@ -55,9 +55,11 @@ def _places(network: Network, directions: dict[Hop, Direction], host: str) -> se
 
 def _is_timed(direction: Direction) -> bool:
     """Whether each packet waits for a timer on the wire; warp_rate's timer stands before it."""
-    return direction.delay_ns > 0 or (direction.rate_bps is not None and not paced_by_own(direction))
+    paced = direction.rate_bps is not None and not paced_by_own(direction) and not direction.polices
+    return direction.delay_ns > 0 or paced
 
 
 def _takes_time(direction: Direction) -> bool:
-    """Whether the wire can take it. Jitter moves packets itself; packets that overtake or come twice are netem's alone."""
-    return direction.jitter is None and not direction.reorder and not direction.duplicate
+    """Whether the wire can take it. Jitter and aggregation move packets themselves; those that overtake or come twice are netem's."""
+    moved = direction.jitter is not None or direction.aggregate_ns > 0
+    return not moved and not direction.reorder and not direction.duplicate

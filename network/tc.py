@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from network.dualpi2_netlink import dualpi2_qdisc
 from network.frames import FULL_FRAME_BYTES
 from network.impairments import FourState, GilbertElliott, Queue, Steps
 from network.model import Buffer, Direction
@@ -57,7 +58,8 @@ def wire(source: str, target: str, direction: Direction) -> Place:
         delay = _without_jitter(direction)
         if delay is None and direction.own_delay:
             delay = Steps((0,), (direction.delay_ns,))
-        rate_bps = direction.rate_bps if direction.overhead_ns and not paced_by_own(direction) else None
+        paced = paced_by_own(direction) or direction.polices
+        rate_bps = direction.rate_bps if direction.overhead_ns and not paced else None
         own.append(
             wire_qdisc(
                 target,
@@ -109,7 +111,11 @@ def netem_words(direction: Direction) -> str:
         words.append(f"corrupt {_percent(direction.corrupt)}")
     if direction.reorder:
         words.append(f"reorder {_percent(direction.reorder)}")
-    if direction.rate_bps is not None and not paced_by_own(direction) and not direction.overhead_ns:
+    if direction.aggregate_ns:
+        slot = f"{direction.aggregate_ns / 1000:.0f}us"
+        words.append(f"slot {slot} {slot}")
+    elsewhere = paced_by_own(direction) or direction.polices or direction.overhead_ns
+    if direction.rate_bps is not None and not elsewhere:
         words.append(f"rate {direction.rate_bps}bit")
     elif jitter is not None and jitter.keeps_order:
         words.append(f"rate {ORDERING_RATE}")
@@ -131,7 +137,7 @@ def netem_limit(direction: Direction) -> int:
     """Packets that the wire must be able to hold: those in flight, were all of them 64 bytes long, with a margin."""
     pps = UNLIMITED_PPS if direction.rate_bps is None else direction.rate_bps / (64 * 8)
     jitter_ns = direction.jitter.reach_ns[1] if direction.jitter else 0
-    longest_ns = direction.delay_ns + direction.overhead_ns + jitter_ns
+    longest_ns = direction.delay_ns + direction.overhead_ns + jitter_ns + direction.aggregate_ns
     return max(NETEM_MIN_LIMIT, int(NETEM_MARGIN * pps * longest_ns / 1e9))
 
 
@@ -139,7 +145,8 @@ def own_pacing(direction: Direction) -> str:
     """Why warp_rate paces the link; empty where tbf does, or where there is no rate.
 
     tbf looks at its child's next packet before it takes it (peek), and RED learns that its queue is empty only from a packet
-    that is asked for in vain: below tbf its average never falls while nothing is sent, and it drops for minutes.
+    that is asked for in vain: below tbf its average never falls while nothing is sent, and it drops for minutes. dualpi2 is
+    configured by rtnetlink as the own ones are, and so needs a parent of their kind.
     """
     if direction.rate_bps is None:
         return ""
@@ -147,7 +154,7 @@ def own_pacing(direction: Direction) -> str:
         return "a rate that changes"
     if direction.jitter is not None and not direction.jitter.keeps_order:
         return "a rate with jitter that changes the order"
-    return "queue red" if direction.queue.kind == "red" else ""
+    return f"queue {direction.queue.kind}" if direction.queue.kind in ("red", "dualpi2") else ""
 
 
 def paced_by_own(direction: Direction) -> bool:
@@ -208,6 +215,8 @@ def _paced(interface: str, direction: Direction) -> Place:
     """
     if direction.rate_bps is None:
         return Place()
+    if direction.polices:
+        return Place((), tuple(_policer_lines(interface, direction)))
     own: tuple[OwnQdisc, ...] = ()
     lines = []
     place, inside = "root handle 1:", "parent 1:1 handle 10:"
@@ -227,11 +236,25 @@ def _paced(interface: str, direction: Direction) -> Place:
         own += (red_qdisc(interface, direction.queue, direction.rate_bps, NIC_QUEUE_BYTES),)
         inner = _fifo(direction.buffer or Buffer(NIC_QUEUE_BYTES, "bytes"))
         lines.append(f"qdisc add dev {interface} parent 10:1 handle 20: {inner}")
+    elif direction.queue.kind == "dualpi2":
+        packets = direction.buffer.size if direction.buffer is not None else LARGE_PACKETS
+        own += (dualpi2_qdisc(interface, direction.queue, packets, NIC_QUEUE_BYTES),)
     elif direction.queue.kind not in ("droptail", "red_packets"):
         lines += _managed_lines(interface, direction.queue, direction.buffer)
     elif buffer is not None:
         lines.append(f"qdisc add dev {interface} {inside} {_fifo(buffer)}")
     return Place(own, tuple(lines))
+
+
+def _policer_lines(interface: str, direction: Direction) -> list[str]:
+    """The kernel's policer in front of an interface that takes everything at once: what exceeds rate and bucket is dropped
+    without the sender's TCP being told, as in a router, and prio counts it."""
+    assert direction.buffer is not None
+    police = f"police rate {direction.rate_bps}bit burst {direction.buffer.size} conform-exceed drop/ok"
+    return [
+        f"qdisc add dev {interface} root handle 1: prio bands 2 priomap {' '.join(['0'] * 16)}",
+        f"filter add dev {interface} parent 1: protocol all matchall classid 1:1 action {police}",
+    ]
 
 
 def _fifo(buffer: Buffer) -> str:

@@ -68,8 +68,16 @@ class HostRules(Model):
     mss: Annotated[int, Field(ge=88, le=8960)] | None = None
     bursts: Literal["linux", "none"] | None = None
     initial_window: Annotated[int, Field(ge=1, le=1000)] | None = None
+    ecn: Literal["off", "passive", "on", "accurate"] | None = None
+
+    @model_validator(mode="after")
+    def _one_ecn(self) -> HostRules:
+        if self.ecn is not None and ECN_SYSCTL in self.sysctls:
+            raise ValueError(f"ecn and the sysctl {ECN_SYSCTL} say the same; leave one of them out")
+        return self
 
 
+ECN_SYSCTL = "net.ipv4.tcp_ecn"
 NO_OVERHEAD, AUTO_OVERHEAD = "none", "auto"
 MOST_OVERHEAD_NS = 10_000_000_000
 

@@ -10,6 +10,8 @@ from base import quantities
 from base.errors import Problem, SpecError
 from base.nearest import nearest
 from hosts import abilities
+from kernels import series as kernel_series
+from kernels.conditions import version
 from network.frames import FULL_FRAME_BYTES
 from network.model import Network, idle_rtt_ns, path
 from network.tc import own_modules
@@ -28,7 +30,7 @@ from plan.model import (
 from schema.base import Cca
 from schema.cca_params import in_tree_params, module_params
 from schema.load import Document, Loc
-from schema.model import Experiment, Flow, HostRules
+from schema.model import ECN_SYSCTL, Experiment, Flow, HostRules
 from schema.traffic import TcpEntry
 from testbed import compile_starts, compile_traffic
 from testbed.compile_context import Window
@@ -49,6 +51,10 @@ PINNED_SYSCTLS = {
     # what one run learns about a path must not steer the next one
     "net.ipv4.tcp_no_metrics_save": "1",
 }
+ECN = {"off": "0", "passive": "2", "on": "1", "accurate": "3"}
+"""What net.ipv4.tcp_ecn is for each: neither way, as the kernel comes (answers, never asks), both, AccECN both ways."""
+ACCURATE_ECN_FROM = "7.2"
+"""The first kernel series of the project that has Accurate ECN."""
 BUFFER_PER_BDP = 8
 """Socket memory per byte of BDP: twice the BDP, and skbs take up to four times their payload."""
 BUFFER_MIN_BYTES = 6 << 20
@@ -80,6 +86,7 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
     flows += tuple(compile_traffic.flow_plans(experiment, when))
     modules = tuple(_modules(experiment, document, network, starts))
     _check_kernel(experiment, document, network)
+    _check_ecn(experiment, document)
     samplers = experiment.samplers
     return Plan(
         network=network,
@@ -142,9 +149,22 @@ def _check_kernel(experiment: Experiment, document: Document, network: Network) 
     """What the virtual host's kernel cannot do is an error of the file; other hosts are asked when they are prepared."""
     if experiment.host == "virtual":
         line = document.line(("topology",))
-        lacks = abilities.missing(network, abilities.virtual_config(), abilities.project_modules())
+        lacks = abilities.missing(
+            network, abilities.virtual_config(kernel_series.of(experiment.kernel)), abilities.project_modules()
+        )
         if lacks:
             raise SpecError([Problem(document.file, line, "topology", text) for text in lacks])
+
+
+def _check_ecn(experiment: Experiment, document: Document) -> None:
+    """An older kernel takes the value and does something else."""
+    series = kernel_series.of(experiment.kernel)
+    rules: dict[tuple[str, ...], HostRules] = {("hosts", "ecn"): experiment.hosts}
+    rules |= {("hosts", "only", name, "ecn"): rule for name, rule in experiment.hosts.only.items()}
+    for loc, rule in rules.items():
+        if rule.ecn == "accurate" and version(series) < version(ACCURATE_ECN_FROM):
+            message = f"kernel {series} has no Accurate ECN; write kernel: '{ACCURATE_ECN_FROM}', or ecn: on"
+            raise SpecError([Problem(document.file, document.line(loc), ".".join(loc), message)])
 
 
 def flow_name(index: int, flow: Flow) -> str:
@@ -193,9 +213,11 @@ def _host(
         "net.ipv4.tcp_rmem": f"4096 131072 {receive}",
     }
     if any(direction.queue.ecn for direction in network.directions()):
-        sysctls["net.ipv4.tcp_ecn"] = "1"  # a queue that marks is of no use to flows that do not ask for it
+        sysctls[ECN_SYSCTL] = ECN["on"]  # a queue that marks is of no use to flows that do not ask for it
     ack, mss, bursts, window = "delayed", None, "linux", None
     for rule in _rules(name, experiment):
+        if rule.ecn is not None:
+            sysctls[ECN_SYSCTL] = ECN[rule.ecn]
         sysctls.update({key: str(value) for key, value in rule.sysctls.items()})
         ack = rule.ack or ack
         mss = rule.mss if rule.mss is not None else mss

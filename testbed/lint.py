@@ -122,6 +122,33 @@ def _sender_queue(plan: Plan) -> Iterator[Finding]:
             )
 
 
+def _scalable_without_marks(plan: Plan) -> Iterator[Finding]:
+    """[13] DCTCP counts marks; without any it is Reno."""
+    for flow in plan.flows:
+        if flow.cca != "dctcp":
+            continue
+        marking = [d for _, _, d in path(plan.network, flow.source, flow.destination) if d.queue.ecn]
+        if not marking:
+            yield Finding(
+                "dctcp-marks",
+                "warning",
+                f"flow {flow.name}: no queue on the way of dctcp marks, so it behaves as reno; write a queue with ecn, such as "
+                "`red_packets min=20p max=21p p=50% weight=0.5 ecn` or `dualpi2 any ecn`",
+            )
+
+
+def _small_bucket(plan: Plan) -> Iterator[Finding]:
+    """[14] A bucket of less than two full packets drops every second of two that come together."""
+    for name, direction in _directions(plan):
+        if direction.polices and direction.buffer is not None and direction.buffer.size < 2 * FULL_FRAME_BYTES:
+            yield Finding(
+                "small-bucket",
+                "warning",
+                f"{name}: the policer's bucket of {direction.buffer.size} bytes holds less than two full packets; "
+                f"write a buffer of at least {2 * FULL_FRAME_BYTES}B",
+            )
+
+
 def _arriving_bps(paths: Iterable[list[tuple[str, str, Direction]]]) -> dict[tuple[str, str], float]:
     """The most that the first links of these paths let onto each later one, bit/s; infinite where one has no rate."""
     firsts: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
@@ -166,4 +193,6 @@ RULES: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
     _socket_buffers,
     _snap_length,
     _sender_queue,
+    _scalable_without_marks,
+    _small_bucket,
 )

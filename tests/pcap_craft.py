@@ -42,9 +42,10 @@ class Conversation:
         tsval: int | None = None,
         tsecr: int = 0,
         tos: int = 0,
+        accurate: bool = False,
         syn_options: bytes = b"\x02\x04\x05\xb4\x01\x03\x03\x07\x04\x02",
     ) -> None:
-        """A packet of side "c" or "s" at the capture. TSval is the time in ms unless given."""
+        """A packet of side "c" or "s" at the capture. TSval is the time in ms unless given; accurate: the flag AE."""
         mine, theirs = (self.client_isn, self.server_isn) if side == "c" else (self.server_isn, self.client_isn)
         src, dst = (self.client, self.server) if side == "c" else (self.server, self.client)
         options = syn_options if flags & SYN else b""
@@ -58,7 +59,7 @@ class Conversation:
         number = (mine + seq) & 0xFFFFFFFF if flags & SYN else (mine + 1 + seq) & 0xFFFFFFFF
         answer = 0 if ack is None else (theirs + 1 + ack) & 0xFFFFFFFF
         tcp = struct.pack(
-            "!HHIIBBHHH", src[1], dst[1], number, answer, (20 + len(options)) // 4 << 4, flags, window, 0, 0
+            "!HHIIBBHHH", src[1], dst[1], number, answer, (20 + len(options)) // 4 << 4 | accurate, flags, window, 0, 0
         )
         segment = tcp + options + bytes(length)
         source, destination = ipaddress.ip_address(src[0]), ipaddress.ip_address(dst[0])

@@ -32,6 +32,32 @@ def delivered_packets(run: RunRecords) -> float | None:
     return _packets(run, "delivered_bytes")
 
 
+@metric("ecn_flows", needs=(PACKETS,), unit="flows", label="Flows with ECN")
+def ecn_flows(run: RunRecords) -> float | None:
+    """Flows whose ends agreed on ECN in the handshake, classic or accurate.
+
+    Source: RFC 3168 s6.1.1, RFC 9768 s3.1.1; flows.ecn, flows.accurate_ecn.
+    """
+    return _agreed(run, "ecn", "accurate_ecn")
+
+
+@metric("accurate_ecn_flows", needs=(PACKETS,), unit="flows", label="Flows with Accurate ECN")
+def accurate_ecn_flows(run: RunRecords) -> float | None:
+    """Flows whose ends agreed on Accurate ECN in the handshake.
+
+    Source: RFC 9768 s3.1.1; flows.accurate_ecn.
+    """
+    return _agreed(run, "accurate_ecn")
+
+
+def _agreed(run: RunRecords, *fields: str) -> float | None:
+    """Flows in whose handshake one of these was agreed; None where no capture has shown a handshake."""
+    seen = [
+        flow for flow in run.tcp_flows if flow.get("handshake") and any(flow.get(name) is not None for name in fields)
+    ]
+    return float(sum(any(flow.get(name) for name in fields) for flow in seen)) if seen else None
+
+
 def _packets(run: RunRecords, field: str) -> float | None:
     counts = [
         bytes_in(run.intervals[flow["flow"]], field, run.window) / size

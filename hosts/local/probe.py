@@ -45,6 +45,12 @@ ATTEMPTS: dict[str, list[str]] = {
             }.items()
         )
     },
+    "dualpi2": ["tc qdisc replace dev wbp0 parent 1:1 handle 30: dualpi2"],
+    "policer": [
+        "tc qdisc replace dev wbp1 root handle 1: prio bands 2",
+        "tc filter add dev wbp1 parent 1: protocol all matchall classid 1:1 action police rate 1mbit burst 10000 conform-exceed drop/ok",
+        "tc qdisc del dev wbp1 root",
+    ],
     "netem": ["tc qdisc add dev wbp1 root netem limit 1000 delay 1ms"],
     "ingress": ["tc qdisc add dev wbp1 ingress"],
     "matchall": ["tc filter add dev wbp1 ingress matchall action mirred egress redirect dev wbp0"],

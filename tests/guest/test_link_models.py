@@ -243,6 +243,8 @@ EXACT = {
                      4000, 2 * MS, (1514, 60, 900)),
     "pfifo": Traffic({"rate": "1mbit", "delay": "1ms", "buffer": "17p"}, 60, 0, (1000,)),
     "bfifo": Traffic({"rate": "1mbit", "delay": "1ms", "buffer": "10KB"}, 60, 0, (1000,)),
+    "aggregated": Traffic({"delay": "20ms aggregate=5ms"}, 5000, 300_000),
+    "policer": Traffic({"rate": "8mbit", "delay": "3ms", "buffer": "10KB", "queue": "policer"}, 10_000, 400_000, (1000,)),
     "own": Traffic({"rate": "steps 0s=1mbit 1h=2mbit", "delay": "1ms", "buffer": "17p"}, 60, 0, (1000,)),
 }  # fmt: skip
 
@@ -304,6 +306,37 @@ def _mahimahi(trace: RateTrace, sent: Any, sizes: Any) -> list[int]:
                     left = int(sizes[packet]) if packet < len(sent) else 0
         round_ms += trace.repeat_ms
     return times
+
+
+def test_aggregated_frames_come_together_and_in_order(exact: dict[str, Any]) -> None:
+    """Frames every 300 µs, taken to the wire's end for up to 5 ms: those that wait there arrive at one time, every 5 ms."""
+    found = exact["aggregated"]
+    assert len(found) == 5000 and (np.diff(found["number"]) == 1).all()
+    waited = found["arrived"] - found["sent"] - 20 * MS
+    assert waited.min() > -NEAR_NS and waited.max() < 5 * MS + NEAR_NS
+    edges = np.flatnonzero(np.diff(found["arrived"]) > 0)
+    sizes, times = np.diff(edges)[1:], found["arrived"][edges + 1][1:]
+    assert set(sizes) <= {16, 17} and sizes.mean() == pytest.approx(5 / 0.3, rel=0.01)
+    assert np.abs(np.diff(times) - 5 * MS).max() < NEAR_NS
+    assert waited.mean() == pytest.approx(2.5 * MS, rel=0.05)
+
+
+def test_a_policer_lets_its_rate_and_its_bucket_pass_at_once(exact: dict[str, Any]) -> None:
+    """Frames of 1000 bytes come at 20 Mbit/s: a token bucket of 10 000 bytes that fills with 8 Mbit/s decides frame by frame.
+    The kernel keeps tokens in units of 64 ns, so that a frame can pass one place early or late."""
+    found = exact["policer"]
+    took = found["arrived"] - found["sent"]
+    assert np.abs(took - 3 * MS).max() < NEAR_NS
+    tokens, last, passes = 10_000.0, 0, []
+    for number in range(10_000):
+        now = number * 400_000
+        tokens, last = min(10_000.0, tokens + (now - last) * 8e6 / 8e9), now
+        if tokens >= 1000:
+            tokens -= 1000
+            passes.append(number)
+    assert len(found) == pytest.approx(len(passes), abs=2)
+    assert len(found) == pytest.approx(10 + 10_000 * 0.4, rel=0.005)
+    assert np.abs(found["number"][: len(passes) - 2] - np.array(passes)[: len(found)][: len(passes) - 2]).max() <= 1
 
 
 @pytest.mark.parametrize(("name", "held"), [("pfifo", 17), ("own", 17), ("bfifo", 10)])

@@ -32,6 +32,15 @@ PARAMS = {
     "a burst without its rates": ("buffer: 40p", "buffer: 40p, loss: gilbert-elliott p=1%", "needs p= (good to bad) and r="),
     "more than all": ("buffer: 40p", "buffer: 40p, loss: markov p13=60% p14=50%", "at most 100%"),
     "too many bit errors": ("buffer: 40p", "buffer: 40p, loss: bit-errors 0.5", "0 to 0.01"),
+    "a policer that should hold packets": ("buffer: 40p", "buffer: 40p, queue: policer", "in bytes such as 64KB"),
+    "a policer without room for a frame": ("buffer: 40p", "buffer: 1000B, queue: policer", "from one full frame"),
+    "a policer that should mark": ("buffer: 40p", "buffer: 64KB, queue: policer ecn", "marks nothing"),
+    "a policer whose rate changes": (
+        "rate: 20mbit, delay: 9ms, buffer: 40p", "rate: steps 0s=1mbit 2s=2mbit, buffer: 64KB, queue: policer", "has one rate"),
+    "dualpi2 without marks": ("buffer: 40p", "buffer: 40p, queue: dualpi2", "write `dualpi2 ecn`"),
+    "dualpi2 in bytes": ("buffer: 40p", "buffer: 64KB, queue: dualpi2 ecn", "counts packets"),
+    "aggregation with jitter": ("delay: 9ms", "delay: 9ms jitter=1ms aggregate=2ms", "constant delay, without jitter"),
+    "aggregation that is too fine": ("delay: 9ms", "delay: 9ms aggregate=500ns", "from 1us to 1s"),
     "an unknown queue": ("buffer: 40p", "buffer: 40p, queue: codle", "did you mean codel?"),
     "ECN without a queue that marks": ("buffer: 40p", "buffer: 40p, queue: droptail ecn", "cannot mark"),
     "bytes where the queue counts packets": ("buffer: 40p", "buffer: 64KB, queue: codel", "counts packets"),
@@ -213,6 +222,9 @@ def test_impossible_addresses_are_refused() -> None:
         ({"delay": "10ms"}, "CONFIG_NET_SCH_NETEM"),
         ({"delay": "10ms"}, "CONFIG_NET_ACT_MIRRED"),
         ({"rate": "10mbit"}, "CONFIG_NET_SCH_TBF"),
+        ({"rate": "10mbit", "queue": "dualpi2 ecn"}, "CONFIG_NET_SCH_DUALPI2"),
+        ({"rate": "10mbit", "buffer": "64KB", "queue": "policer"}, "CONFIG_NET_ACT_POLICE"),
+        ({"rate": "10mbit", "buffer": "64KB", "queue": "policer"}, "CONFIG_NET_SCH_PRIO"),
     ],
 )
 def test_what_a_kernel_cannot_do_is_named(words: dict[str, str], option: str) -> None:
@@ -229,3 +241,34 @@ def test_modules_that_a_kernel_lacks_are_named() -> None:
     link = Link("a", "b", direction({"rate": "steps 0s=1mbit 1s=2mbit"}), direction({"loss": "bit-errors 1e-6"}))
     found = missing(Network((Node("a"), Node("b")), (link,)), virtual_config(), [])
     assert ["warp_rate" in found[0], "warp_wire" in found[1]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kernel: '6.12'\nhosts: {ecn: accurate}\n", "experiment.yml:11: hosts.ecn: kernel 6.12 has no Accurate ECN"),
+        ("kernel: '6.1'\nhosts: {only: {d1: {ecn: accurate}}}\n", "hosts.only.d1.ecn: kernel 6.1 has no Accurate ECN"),
+        ("hosts: {ecn: sometimes}\n", "'off', 'passive', 'on' or 'accurate'"),
+        ("hosts: {ecn: on, sysctls: {net.ipv4.tcp_ecn: 1}}\n", "say the same; leave one of them out"),
+    ],
+)
+def test_ecn_that_cannot_be_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    assert words in problem(tmp_path, lab.SMALL + text.replace("ecn: on,", "ecn: 'on',"))
+
+
+def test_dualpi2_is_refused_where_the_kernel_is_older(tmp_path: Path) -> None:
+    text = lab.SMALL.replace("buffer: 40p", "buffer: 40p, queue: dualpi2 ecn")
+    assert "CONFIG_NET_SCH_DUALPI2" in problem(tmp_path, text + "kernel: '6.12'\n")
+    assert prepare(lab.write(tmp_path, text)).errors == []
+
+
+def test_dctcp_without_marks_and_a_tiny_bucket_are_pointed_out(tmp_path: Path) -> None:
+    def rules(text: str) -> set[str]:
+        return {finding.rule for finding in prepare(lab.write(tmp_path, text)).findings}
+
+    dctcp = lab.SMALL.replace("cca: cubic", "cca: dctcp")
+    assert "dctcp-marks" in rules(dctcp)
+    assert "dctcp-marks" not in rules(dctcp.replace("buffer: 40p", "buffer: 40p, queue: dualpi2 any ecn"))
+    policer = lab.SMALL.replace("buffer: 40p", "buffer: 2KB, queue: policer")
+    assert "small-bucket" in rules(policer)
+    assert "small-bucket" not in rules(policer.replace("2KB", "3028B"))

@@ -249,6 +249,16 @@ impl Connection {
         first.syn_flags & (ECE | CWR) == ECE | CWR && second.syn_flags & (ECE | CWR) == ECE
     }
 
+    /// Accurate ECN was agreed: all three flags in the SYN, and one of the four answers that say what its IP header
+    /// carried in the SYN-ACK (RFC 9768 s3.1.1). What follows in ECE and CWR is then a counter.
+    pub fn accurate_ecn(&self) -> bool {
+        let [low, high] = &self.directions;
+        let (first, second) = if self.initiator == 0 { (low, high) } else { (high, low) };
+        let asked = first.syn_flags & (ECE | CWR) == ECE | CWR && first.syn.is_some_and(|syn| syn.accurate_ecn);
+        let answer = (second.syn.is_some_and(|syn| syn.accurate_ecn), second.syn_flags & CWR != 0, second.syn_flags & ECE != 0);
+        asked && matches!(answer, (false, true, _) | (true, _, false))
+    }
+
     /// The direction of the flow's data: as the experiment file says, else the one with more payload.
     pub fn data_side(&self) -> usize {
         let payload = |side: usize| self.directions.get(side).map_or(0, |d| d.totals.payload_bytes);

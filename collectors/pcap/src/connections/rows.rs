@@ -98,6 +98,7 @@ fn row(c: &Connection, side: usize, scale: &Scale) -> Vec<Value> {
         c.sack().into(),
         (d.timestamps && back.timestamps).into(),
         c.ecn().into(),
+        c.accurate_ecn().into(),
         t.data_packets.into(),
         t.unique_bytes.into(),
         i64::from(d.max_payload).into(),

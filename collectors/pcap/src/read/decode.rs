@@ -228,6 +228,7 @@ fn tcp(view: View<'_>, at: usize, length: usize, ends: (u128, u128, bool), out: 
     out.packet.timestamps = None;
     out.packet.sack_count = 0;
     out.packet.syn = SynOptions::default();
+    out.packet.syn.accurate_ecn = head[13] & SYN != 0 && head[12] & 1 != 0;
     let options = view.frame.get(at + 20..view.frame.len().min(at + header)).unwrap_or_default();
     // Two NOPs and a timestamp option: what nearly every data packet has.
     if let (12, Some([1, 1, 8, 10, rest @ ..])) = (options.len(), options.first_chunk::<12>()) {

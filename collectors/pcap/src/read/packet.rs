@@ -25,6 +25,8 @@ pub struct SynOptions {
     pub mss: Option<u16>,
     pub window_scale: Option<u8>,
     pub sack_permitted: bool,
+    /// The flag AE of the header, once called NS (RFC 9768).
+    pub accurate_ecn: bool,
 }
 
 pub const MAX_SACK: usize = 4;

@@ -45,6 +45,7 @@ pub const FIELDS: &[Field] = &[
     field("sack", Bool),
     field("timestamps", Bool),
     field("ecn", Bool),
+    field("accurate_ecn", Bool),
     // What was sent.
     field("data_packets", I64),
     field("unique_bytes", I64),
