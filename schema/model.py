@@ -217,6 +217,19 @@ MAX_DURATION_NS = 30 * 24 * 3600 * 10**9
 """30 days of a run's own clock: more is a slip of the keyboard, and its captures fit no disk."""
 
 
+class Criterion(Model):
+    """What RFC 9743 asks of a congestion control that the file evaluates (docs/evaluation.md).
+
+    section: the RFC's heading
+    level: its word for how much is asked, `described` where it only describes
+    asks: what, in words of one's own
+    """
+
+    section: Annotated[str, Field(min_length=1, max_length=100)]
+    level: Literal["MUST", "SHOULD", "should", "ought", "described"]
+    asks: Annotated[str, Field(min_length=1, max_length=300)]
+
+
 class Experiment(Model):
     """One experiment file."""
 
@@ -225,6 +238,7 @@ class Experiment(Model):
     title: str
     question: str = ""
     source: str = ""
+    criterion: Criterion | None = None
     host: HostKind = "virtual"
     kernel: KernelSeries = "default"
     duration: Time

@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "report",
     "compare": "compare",
     "reproduce": "reproduce",
+    "evaluate": "evaluate",
     "diff": "diff",
     "bundle": "bundle",
     "rerun": "rerun",

@@ -28,6 +28,7 @@ NOT_IN_HASH = {
     "title",
     "question",
     "source",
+    "criterion",
     "sweep",
     "repeats",
     "seeds",

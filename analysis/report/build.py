@@ -56,8 +56,8 @@ def _render(view: page.View, figures: Sequence[str]) -> str:
         style=Markup(style),  # noqa: S704 (this package's own file)
         script=Markup(script),  # noqa: S704 (this package's own files)
         data=Markup(embed(view.data)),  # noqa: S704 (embed escapes what could end the element)
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=content_hash(style),
+        script_hash=content_hash(script),
     )
 
 
@@ -97,5 +97,6 @@ def embed(data: Any) -> str:
     return text
 
 
-def _hash(text: str) -> str:
+def content_hash(text: str) -> str:
+    """What a content security policy calls a style or a script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -255,7 +255,8 @@ impl Connection {
         let [low, high] = &self.directions;
         let (first, second) = if self.initiator == 0 { (low, high) } else { (high, low) };
         let asked = first.syn_flags & (ECE | CWR) == ECE | CWR && first.syn.is_some_and(|syn| syn.accurate_ecn);
-        let answer = (second.syn.is_some_and(|syn| syn.accurate_ecn), second.syn_flags & CWR != 0, second.syn_flags & ECE != 0);
+        let answer =
+            (second.syn.is_some_and(|syn| syn.accurate_ecn), second.syn_flags & CWR != 0, second.syn_flags & ECE != 0);
         asked && matches!(answer, (false, true, _) | (true, _, false))
     }
 

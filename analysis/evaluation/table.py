@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table over algorithms as Markdown: docs/evaluation.md is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from analysis.evaluation.outcomes import FAILS, NOT_RUN, OUTCOMES, PASSES, UNDECIDED, Judged
+
+HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
+<!-- Made by `./warpbed evaluate … --table docs/evaluation.md`; do not edit. -->
+# Evaluation: RFC 9743's criteria
+
+`./warpbed evaluate medley` holds an algorithm against what RFC 9743 (BCP 133, "Specifying New Congestion Control Algorithms") asks
+the community to consider: each criterion is an experiment in `experiments/evaluate/` that also runs alone, with CUBIC and Reno in the
+same cells, and its outcome is what became of its [claims](claims.md). One HTML page, JSON and JUnit XML are written to
+`results/evaluations/CCA/`; the exit code is 1 where a criterion fails.
+
+| option | meaning |
+|---|---|
+| `--quick` | of every swept parameter but the algorithm the first value, and two seeds |
+| `--module FOLDER` | evaluate a module `tcp_NAME.c` of your own in a copy of the checkout; this one stays as it is |
+| `--only collapse,ecn` | only these files |
+| `--no-run` | decide from the runs that are there |
+| `--table FILE` | this page, for the algorithms that are named |
+
+The RFC gives no thresholds; **each bound is this project's**, most of them "at most so much worse than CUBIC". CUBIC itself is compared
+with Reno. Failing one says where to look, not that an algorithm is unfit. Levels are the RFC's words for how much it asks
+(*described*: it asks nothing). Headings and levels were read in the working group's last draft of the text,
+draft-ietf-ccwg-rfc5033bis-08, not in the RFC as printed.
+
+Of what the RFC lists, these have no experiment here: tunnels, misbehaving nodes, multipath, circuit breakers, algorithms for
+real-time media (a stream of constant rate stands for them), deployment. Everything is IPv4. The test cases of the BBR draft's appendix
+are not among these files.
+"""
+
+
+def table(found: Mapping[str, Sequence[Judged]], *, quick: bool) -> str:
+    """The page over these algorithms."""
+    return "".join(_lines(found, quick))
+
+
+def _lines(found: Mapping[str, Sequence[Judged]], quick: bool) -> Iterator[str]:
+    yield HEAD
+    form = "`--quick`, two seeds" if quick else "the whole form"
+    yield f"\n## Who passes what\n\n{PASSES}: ✓, {FAILS}: ✕, {UNDECIDED}: ?, {NOT_RUN}: –. From {form}.\n\n"
+    names = list(found)
+    marks = {PASSES: "✓", FAILS: "✕", UNDECIDED: "?", NOT_RUN: "–"}
+    yield f"| criterion | RFC 9743 | level | {' | '.join(names)} |\n|---|---|---|{'---|' * len(names)}\n"
+    first = next(iter(found.values()), ())
+    by_name = {name: {one.name: one for one in judged} for name, judged in found.items()}
+    for one in first:
+        cells = " | ".join(marks[by_name[name][one.name].outcome] for name in names)
+        yield f"| [{one.name}](../experiments/evaluate/{one.name}.yml) | {one.section} | {one.level} | {cells} |\n"
+    for outcome in OUTCOMES:
+        counts = " | ".join(str(sum(one.outcome == outcome for one in found[name])) for name in names)
+        yield f"| {outcome} | | | {counts} |\n"
+    yield "\n## What fails\n\n"
+    for name in names:
+        failing = [one for one in found[name] if one.outcome == FAILS]
+        if failing:
+            yield f"**{name}**\n\n"
+            for one in failing:
+                yield f"- {one.name}: {_why(one)}\n"
+            yield "\n"
+
+
+def _why(one: Judged) -> str:
+    """The claims that are contradicted, each with what was measured."""
+    return " ".join(f"{said.says} {_measured(said.numbers)}" for said in one.said if said.outcome == "contradicted")
+
+
+def _measured(numbers: Sequence[Mapping[str, object]]) -> str:
+    wrong = [row for row in numbers if row["outcome"] == "contradicted" and isinstance(row["estimate"], float | int)]
+    texts = [f"{row['says']}: {row['estimate']:.3g}" for row in wrong[:2]]
+    return f"({'; '.join(texts)})" if texts else ""

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed evaluate CCA`: RFC 9743's criteria as experiments, each beside CUBIC and Reno, and one report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.evaluation.junit import junit
+from analysis.evaluation.outcomes import FAILS, Judged, as_data
+from analysis.evaluation.page import page
+from analysis.evaluation.table import table
+from base.errors import UsageError
+from base.files import replace_text
+from base.nearest import nearest
+from base.watcher import remove_folder, watching
+from kernels import series
+from schema.names import algorithms
+from testbed.commands import run as run_command
+from testbed.commands.arguments import results
+from testbed.commands.output import add_format, render, spoken_aside
+from testbed.evaluation.deciding import decided
+from testbed.evaluation.derive import Evaluation, chosen, evaluations, written
+from testbed.evaluation.modules import checkout, name_of
+
+HELP = "hold an algorithm against RFC 9743's criteria, beside CUBIC and Reno, and write a report"
+FOLDER = "evaluations"
+"""Below the results: derived files and, by algorithm, page, JSON and JUnit."""
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("algorithm", nargs="*", metavar="CCA", help="algorithms (./warpbed list algorithms)")
+    command.add_argument("--module", type=Path, metavar="FOLDER", help="a folder with a module tcp_NAME.c of your own")
+    command.add_argument(
+        "--quick", action="store_true", help="of every parameter but the algorithm the first value, and two seeds"
+    )
+    command.add_argument("--only", default="", metavar="NAME,…", help="only these files of experiments/evaluate")
+    command.add_argument("--no-run", action="store_true", help="decide from the runs that are there")
+    command.add_argument("--jobs", type=int, default=0, metavar="N", help="runs in parallel (default: one per CPU)")
+    command.add_argument("--table", type=Path, metavar="FILE", help="write a table over the algorithms, as Markdown")
+    add_format(command)
+    results(command)
+
+
+def main(options: argparse.Namespace) -> int:
+    """1 where a criterion fails or a run failed."""
+    if options.jobs < 0:
+        raise UsageError("--jobs takes numbers from 1 on (0: one per CPU)")
+    if options.module is not None:
+        return _with_module(options)
+    if not options.algorithm:
+        raise UsageError("evaluate which algorithm? ./warpbed list algorithms, or --module FOLDER")
+    for name in options.algorithm:
+        if name not in algorithms():
+            raise UsageError(f"there is no algorithm {name!r}; {nearest(name, algorithms())}")
+    listed = chosen(options.only, evaluations())
+    folder = options.results.resolve() / FOLDER
+    found: dict[str, list[Judged]] = {}
+    failed: list[str] = []
+    for algorithm in options.algorithm:
+        files = [(one, written(one, algorithm, options.quick, folder)) for one in listed]
+        with spoken_aside(options.format):
+            if not options.no_run:
+                failed += _run(files, options)
+        found[algorithm] = [decided(one, file, options.results.resolve(), folder / algorithm) for one, file in files]
+        _write(folder / algorithm, algorithm, found[algorithm], options)
+    _print(found, folder, options)
+    if options.table:
+        replace_text(options.table, table(found, quick=options.quick))
+    for name in failed:
+        print(f"{name}: runs failed; its results folder says why", file=sys.stderr)
+    return 1 if failed or any(one.outcome == FAILS for judged in found.values() for one in judged) else 0
+
+
+def _run(files: Sequence[tuple[Evaluation, Path]], options: argparse.Namespace) -> list[str]:
+    """Make the missing runs of each file; returns the files of which runs failed."""
+    failed = []
+    for number, (one, file) in enumerate(files, start=1):
+        print(f"{one.name} ({number} of {len(files)}): RFC 9743, {one.criterion.section}", flush=True)
+        asked = argparse.Namespace(
+            experiment=file, host=None, jobs=options.jobs, only="", seed=0, results=options.results, format="table"
+        )
+        run_command.main(asked)
+        judged = decided(one, file, options.results.resolve(), file.parent)
+        if any(judged.verdicts.get(status) for status in ("failed", "missing", "unreadable")):
+            failed.append(one.name)
+    return failed
+
+
+def _write(folder: Path, algorithm: str, found: Sequence[Judged], options: argparse.Namespace) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    words = ["./warpbed", "evaluate", algorithm, *(["--quick"] if options.quick else [])]
+    words += ["--only", options.only] if options.only else []
+    files = {"JSON": "evaluation.json", "JUnit": "junit.xml"}
+    about = {"kernel": series.DEFAULT, "quick": options.quick, "command": shlex.join(words), "files": files}
+    data = {
+        "format": 1,
+        "algorithm": algorithm,
+        "kernel": series.DEFAULT,
+        "quick": options.quick,
+        "criteria": as_data(found),
+    }
+    replace_text(folder / files["JSON"], json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    replace_text(folder / files["JUnit"], junit(algorithm, found))
+    replace_text(folder / "index.html", page(algorithm, found, about))
+
+
+def _print(found: dict[str, list[Judged]], folder: Path, options: argparse.Namespace) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "algorithm": algorithm, "criterion": one.name, "level": one.level, "section": one.section, "outcome": one.outcome,
+            "why": "; ".join(said.says for said in one.said if said.outcome == "contradicted"),
+        }
+        for algorithm, judged in found.items()
+        for one in judged
+    ]  # fmt: skip
+    if options.format == "json":
+        print(json.dumps({name: as_data(judged) for name, judged in found.items()}, indent=1, ensure_ascii=False))
+        return
+    print(render(rows, options.format), end="")
+    if options.format == "table":
+        for algorithm, judged in found.items():
+            counts = Counter(one.outcome for one in judged)
+            print(f"{algorithm}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+            print(f"report: {folder / algorithm / 'index.html'}")
+
+
+def _with_module(options: argparse.Namespace) -> int:
+    """The same command in a copy of this checkout that has the module; results are where they would be."""
+    if options.algorithm or options.table:
+        raise UsageError("--module says which algorithm; leave the names and --table out")
+    folder = options.module.resolve()
+    name = name_of(folder)
+    scratch = tempfile.mkdtemp(prefix="warpbed-evaluate-")
+    with watching(remove_folder, scratch):
+        copy = checkout(folder, Path(scratch) / "checkout")
+        command = [
+            "./warpbed",
+            "evaluate",
+            name,
+            "--results",
+            str(options.results.resolve()),
+            "--format",
+            options.format,
+        ]
+        command += ["--jobs", str(options.jobs), "--only", options.only]
+        command += [flag for flag, is_on in (("--quick", options.quick), ("--no-run", options.no_run)) if is_on]
+        environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+        return subprocess.run(command, cwd=copy, env=environment, check=False).returncode

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./warpbed evaluate --module`: a new algorithm is evaluated by one command, and one that never backs off is found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from base.paths import cache_dir
+from hosts.virtual.launch import GuestKernel
+from tests import lab
+from tests.waiting import wait_until
+
+CRITERIA = "high-loss,beside-cubic,collapse"
+BACKS_OFF = "u32 ssthresh = max_t(u32, cwnd - div_u64(given_up, 100), 2);"
+NEVER = "u32 ssthresh = max_t(u32, cwnd + div_u64(given_up, 100), 2);"
+
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture(autouse=True)
+def builds(kernel: GuestKernel) -> Iterator[None]:
+    """Builds of the copies' modules go; the kernel that they are for stays."""
+    folder = cache_dir() / "kernels"
+    before = set(folder.iterdir())
+    yield
+    for path in set(folder.iterdir()) - before:
+        if not path.name.startswith("."):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def evaluated(folder: Path, name: str, source: str, code: int) -> dict[str, Any]:
+    module = folder / name
+    module.mkdir()
+    template = (lab.ROOT / "kernels/template/module.c.in").read_text()
+    assert BACKS_OFF in template
+    text = template.replace("@NAME@", name).replace(BACKS_OFF, source)
+    (module / f"tcp_{name}.c").write_text(text)
+    results = folder / "results"
+    lab.warpbed(
+        "evaluate",
+        "--module",
+        module,
+        "--quick",
+        "--only",
+        CRITERIA,
+        "--jobs",
+        "1",
+        "--results",
+        results,
+        code=code,
+        timeout_s=1100,
+    )
+    data = json.loads((results / f"evaluations/{name}/evaluation.json").read_text())
+    assert (results / f"evaluations/{name}/index.html").exists() and (
+        results / f"evaluations/{name}/junit.xml"
+    ).exists()
+    return {one["criterion"]: one for one in data["criteria"]}
+
+
+def test_a_module_that_never_backs_off_is_found(tmp_path: Path) -> None:
+    """The template passes; with a threshold above the window at each loss the same module fails beside CUBIC and by its losses.
+    A link that loses everything does not tell them apart: then the kernel's timer alone decides."""
+    good = evaluated(tmp_path, "eta", BACKS_OFF, 0)
+    assert {one["outcome"] for one in good.values()} <= {"passes", "undecided"}
+    assert good["collapse"]["outcome"] == "passes"
+    bad = evaluated(tmp_path, "theta", NEVER, 1)
+    failing = {name for name, one in bad.items() if one["outcome"] == "fails"}
+    assert {"high-loss", "beside-cubic"} <= failing
+    assert bad["collapse"]["outcome"] == "passes"
+    wait_until(lambda: not list(Path(tempfile.gettempdir()).glob("warpbed-evaluate-*")))

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluations: an algorithm takes the place of the one under test, and what its claims came to stands on page, JSON, JUnit and table."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.evaluation.junit import junit
+from analysis.evaluation.outcomes import (
+    FAILS,
+    NOT_RUN,
+    PASSES,
+    UNDECIDED,
+    Judged,
+    Measured,
+    Said,
+    Value,
+    as_data,
+    outcome_of,
+)
+from analysis.evaluation.page import page
+from analysis.evaluation.table import table
+from base.errors import SpecError, UsageError
+from schema.claims import Sides
+from schema.names import algorithms
+from testbed.evaluation.derive import FOLDER, UNDER_TEST, derived, evaluations, written
+from testbed.evaluation.modules import checkout, name_of
+from testbed.experiments import prepare
+from tests import lab
+
+ALL = evaluations()
+RFC_MUST = {"beside-cubic", "beside-reno", "path-change", "short-flows", "tail-drop"}
+
+
+def words_in(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return set().union(*map(words_in, value.values()), map(str, value))
+    return set().union(*map(words_in, value)) if isinstance(value, list) else {str(value)}
+
+
+@pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
+def test_every_file_is_one_criterion_with_cubic_and_reno_in_its_cells(one: Any) -> None:
+    assert one.data["name"] == f"evaluate-{one.name}" and one.criterion.section in one.data["source"]
+    assert {"cubic", "reno"} <= set(one.data["sweep"]["factorial"][UNDER_TEST])
+    assert one.data["claims"] and one.data["metrics"]
+    for claim in one.data["claims"]:
+        assert claim["source"].endswith("; the bound is this project's")
+    assert (one.criterion.level == "MUST") == (one.name in RFC_MUST)
+
+
+@pytest.mark.parametrize("algorithm", ["medley", "cubic"])
+@pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
+def test_an_algorithm_takes_the_place_of_the_one_under_test(one: Any, algorithm: str, tmp_path: Path) -> None:
+    data = derived(one, algorithm, quick=True)
+    swept = data["sweep"]["factorial"].pop(UNDER_TEST)
+    assert swept[-1] == algorithm and len(set(swept)) == len(swept)
+    assert all(len(values) == 1 for values in data["sweep"]["factorial"].values())
+    assert "bbr" not in words_in([data["claims"], data["sweep"]])
+    asked = prepare(written(one, algorithm, True, tmp_path))
+    assert asked.errors == []
+    assert len(asked.runs) == 2 * len(swept)
+    for claim in asked.experiment.claims:
+        if isinstance(claim.relation, Sides):
+            assert claim.relation.first.where != claim.relation.second.where
+            assert claim.relation.first.where[UNDER_TEST] == algorithm
+
+
+def test_the_whole_form_is_the_file_s_own(tmp_path: Path) -> None:
+    tail_drop = next(one for one in ALL if one.name == "tail-drop")
+    runs = prepare(written(tail_drop, "bbr", False, tmp_path)).runs
+    assert [(run.label(), run.seed) for run in runs] == [
+        (run.label(), run.seed) for run in prepare(tail_drop.path).runs
+    ]
+    assert {run.run_id("virtual", "k") for run in runs} == {
+        run.run_id("virtual", "k") for run in prepare(tail_drop.path).runs
+    }
+
+
+def test_the_runs_of_cubic_are_the_same_whoever_is_under_test(tmp_path: Path) -> None:
+    for one in ALL[::4]:
+        ids = [
+            {
+                run.run_id("virtual", "k")
+                for run in prepare(written(one, name, True, tmp_path)).runs
+                if run.params["cca"] == "cubic"
+            }
+            for name in ("medley", "bbr", "reno")
+        ]
+        assert ids[0] == ids[1] == ids[2] and len(ids[0]) == 2
+
+
+def test_a_file_without_a_criterion_is_refused(tmp_path: Path) -> None:
+    text = (FOLDER / "geo.yml").read_text()
+    head, _, rest = text.partition("criterion:")
+    lab.write(tmp_path, head + rest.partition("asks:")[2].partition("\n")[2], "geo.yml")
+    with pytest.raises(SpecError, match="an evaluation says what it evaluates"):
+        evaluations(tmp_path)
+    lab.write(tmp_path, text.replace("level: ought", "level: OUGHT"), "geo.yml")
+    with pytest.raises(SpecError, match="'MUST', 'SHOULD', 'should', 'ought' or 'described'"):
+        evaluations(tmp_path)
+    lab.write(tmp_path, text.replace("cca: [cubic, reno, bbr]", "cca: [bbr]"), "geo.yml")
+    with pytest.raises(SpecError, match="of which the last is under test"):
+        evaluations(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        (["holds", "holds"], PASSES),
+        (["holds", "undecided"], UNDECIDED),
+        (["holds", "not comparable"], UNDECIDED),
+        (["undecided", "contradicted", "holds"], FAILS),
+        (["not comparable"], NOT_RUN),
+        ([], NOT_RUN),
+    ],
+)
+def test_a_criterion_is_as_its_weakest_claim(words: list[str], outcome: str) -> None:
+    assert outcome_of(words) == outcome
+
+
+def judged(outcome: str, *claims: str) -> Judged:
+    said = tuple(
+        Said(
+            f"It is <b>{word}</b> & so", "m: a / b", word, "why", ({"says": "a / b", "outcome": word, "estimate": 2.5},)
+        )
+        for word in claims
+    )
+    values = (
+        Value("cubic", "", 2.0, 1.5, 2.5, 3, False),
+        Value("mine", "", 4.0, 4.0, 4.0, 2, True),
+        Value("reno", "", None, None, None, 0, False),
+    )
+    return Judged(
+        "geo", "A title", "A question?", "Paths with High Delay", "ought", "not presume", outcome, said,
+        (Measured("utilization", "Utilisation", "", values),), {"valid": 6},
+    )  # fmt: skip
+
+
+def test_page_json_junit_and_table_say_the_same() -> None:
+    found = [judged(FAILS, "holds", "contradicted", "undecided")]
+    suite = ElementTree.fromstring(junit("mine", found))
+    assert {key: suite.get(key) for key in ("tests", "failures", "skipped")} == {
+        "tests": "3",
+        "failures": "1",
+        "skipped": "1",
+    }
+    assert [len(case.findall("failure")) for case in suite] == [0, 1, 0]
+    html = page("mine", found, {"kernel": "7.2", "quick": True, "command": "c", "files": {"JSON": "e.json"}})
+    assert "It is &lt;b&gt;contradicted&lt;/b&gt; &amp; so" in html and "<b>" not in html
+    assert "2.000 (1.500 … 2.500)" in html and 'width="100.0"' in html and 'width="50.0"' in html
+    (data,) = json.loads(json.dumps(as_data(found)))
+    assert data["outcome"] == FAILS and data["rfc"]["section"] == "Paths with High Delay"
+    text = table({"mine": found, "other": [judged(PASSES, "holds")]}, quick=True)
+    assert "| [geo](../experiments/evaluate/geo.yml) | Paths with High Delay | ought | ✕ | ✓ |" in text
+    assert "- geo: It is <b>contradicted</b> & so (a / b: 2.5)" in text
+
+
+def test_the_page_of_documentation_lists_every_criterion() -> None:
+    text = (lab.ROOT / "docs/evaluation.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| [")]
+    assert len(rows) == len(ALL)
+    for one, row in zip(ALL, rows, strict=True):
+        assert row.startswith(
+            f"| [{one.name}](../experiments/evaluate/{one.name}.yml) | {one.criterion.section} | {one.criterion.level} |"
+        )
+    header = next(line for line in text.splitlines() if line.startswith("| criterion |"))
+    assert set(header.replace(" ", "").split("|")[4:-1]) <= set(algorithms())
+
+
+def test_bad_calls_say_what_is_allowed(tmp_path: Path) -> None:
+    assert "did you mean medley?" in lab.warpbed("evaluate", "medly", code=2)
+    assert "did you mean collapse?" in lab.warpbed(
+        "evaluate", "cubic", "--only", "colapse", "--results", tmp_path, code=2
+    )
+    assert "evaluate which algorithm?" in lab.warpbed("evaluate", code=2)
+    assert "no such folder" in lab.warpbed("evaluate", "--module", tmp_path / "none", code=2)
+    assert not (tmp_path / "evaluations").exists()
+
+
+def test_nothing_is_called_passed_that_has_not_run(tmp_path: Path) -> None:
+    text = lab.warpbed("evaluate", "medley", "--quick", "--no-run", "--results", tmp_path)
+    assert f"medley: {len(ALL)} not run" in text
+    data = json.loads((tmp_path / "evaluations/medley/evaluation.json").read_text())
+    assert {one["outcome"] for one in data["criteria"]} == {NOT_RUN}
+
+
+def test_a_module_of_the_user_s_gets_a_checkout_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    with pytest.raises(UsageError, match=r"there is none"):
+        name_of(folder)
+    (folder / "tcp_eta.c").write_text("/* eta */")
+    assert name_of(folder) == "eta"
+    copy = checkout(folder, tmp_path / "copy")
+    assert (copy / "kernels/modules/tcp_eta.c").read_text() == "/* eta */"
+    assert [file.name for file in (copy / "kernels/modules").glob("tcp_*.c")] == ["tcp_eta.c"]
+    assert (copy / "kernels/modules/warp_wire.c").exists() and not (copy / "results").exists()
+    assert not (lab.ROOT / "kernels/modules/tcp_eta.c").exists()
+    (folder / "cc_common.h").write_text("")
+    with pytest.raises(UsageError, match=r"cc_common\.h is the project's own"):
+        checkout(folder, tmp_path / "copy")
+    (folder / "tcp_theta.c").write_text("")
+    with pytest.raises(UsageError, match=r"tcp_eta\.c, tcp_theta\.c"):
+        name_of(folder)
