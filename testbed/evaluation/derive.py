@@ -114,7 +114,8 @@ def _with_another_measure(claim: Any) -> Any:
             continue
         other = next(name for name in MEASURES if name != same)
         relation["second"][UNDER_TEST] = other
-        claim["says"] = claim.get("says", "").replace(MEASURES.get(same, same), MEASURES[other])
+        before, name, after = claim.get("says", "").rpartition(MEASURES.get(same, same))
+        claim["says"] = f"{before}{MEASURES[other] if name else ''}{after}"  # what it is compared with stands last
     return claim
 
 

@@ -94,6 +94,16 @@ def test_the_runs_of_cubic_are_the_same_whoever_is_under_test(tmp_path: Path) ->
         assert ids[0] == ids[1] == ids[2] and len(ids[0]) == 2
 
 
+def test_cubic_is_compared_with_reno(tmp_path: Path) -> None:
+    beside = next(one for one in ALL if one.name == "beside-cubic")
+    asked = prepare(written(beside, "cubic", True, tmp_path)).experiment
+    says = [claim.says for claim in asked.claims]
+    assert says[:2] == [
+        "CUBIC gets at least half of what Reno leaves it.",
+        "Beside CUBIC it gets at least a quarter of what Reno gets.",
+    ]
+
+
 def test_a_file_without_a_criterion_is_refused(tmp_path: Path) -> None:
     text = (FOLDER / "geo.yml").read_text()
     head, _, rest = text.partition("criterion:")
