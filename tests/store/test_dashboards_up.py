@@ -150,6 +150,44 @@ def test_up_loads_results_privately_and_down_keeps_them_until_purged(docker: str
     assert (containers(docker), volumes(docker), (state / "dashboards").exists()) == ([], set(), False)
 
 
+def test_purge_removes_data_whose_settings_are_gone_and_the_containers_have_limits(docker: str, tmp_path: Path) -> None:
+    state, port = tmp_path / "state", free_port()
+    start = (
+        "dashboards",
+        "up",
+        "--database-only",
+        "--local-image",
+        "--database-port",
+        str(port),
+        "--results",
+        str(tmp_path),
+    )
+    done = warpbed(state, docker, *start)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (container,) = containers(docker)
+    told = subprocess.run(
+        ["docker", "--host", docker, "inspect", container], capture_output=True, text=True, check=True
+    ).stdout
+    (seen,) = json.loads(told)
+    host = seen["HostConfig"]
+    assert host["CapDrop"] == ["ALL"] and host["SecurityOpt"] == ["no-new-privileges:true"]
+    assert host["Memory"] == 8 << 30 and host["PidsLimit"] == 512
+    assert host["RestartPolicy"] == {"Name": "on-failure", "MaximumRetryCount": 5}
+    probe = ["docker", "--host", docker, "exec", container, *seen["Config"]["Healthcheck"]["Test"][1:]]
+    assert subprocess.run(probe, check=False).returncode == 0
+    capabilities = subprocess.run(
+        ["docker", "--host", docker, "exec", container, "grep", "CapEff", "/proc/1/status"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert int(capabilities.split()[1], 16) == 0
+
+    shutil.rmtree(state / "dashboards")
+    gone = warpbed(state, docker, "dashboards", "down", "--purge")
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert (containers(docker), volumes(docker)) == ([], set())
+    recap.assert_changes_nothing(warpbed(state, docker, "dashboards", "down", "--purge", **recap.WORDS).stdout)
+
+
 @needs_ssh_hosts
 def test_on_a_host_of_the_inventory_with_a_tunnel_from_here(docker: str, tmp_path: Path) -> None:
     """A host that sees neither this checkout nor the cache: the image comes to it, results through the tunnel that the play tells."""
