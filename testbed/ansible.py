@@ -34,7 +34,10 @@ def play(
     that fails before has started nothing and gives `failed_early`. inventory: a folder below inventory/, or
     an absolute path. output: where what it says goes (standard output).
     """
-    for name, value in variables.items():
+    texts = [
+        (name, text) for name, value in variables.items() for text in (value if isinstance(value, list) else [value])
+    ]
+    for name, value in texts:
         if isinstance(value, str) and any(mark in value for mark in TEMPLATE_MARKS):
             raise UsageError(
                 f"{name}: {value!r} holds {' or '.join(TEMPLATE_MARKS)}, which Ansible would execute; rename the file or folder"

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from base.errors import WarpbedError
 from base.paths import ROOT
@@ -63,6 +63,16 @@ def cpus(jobs: int | None) -> list[int]:
     allowed = sorted(os.sched_getaffinity(0))
     count = len(allowed) if jobs is None else jobs
     return [allowed[i % len(allowed)] for i in range(count)]
+
+
+class Runs(Protocol):
+    """What makes runs: this process (`Runner`), or workers elsewhere (testbed.engine)."""
+
+    def cancel(self) -> None:
+        """End soon, and leave what is done; from any thread or signal handler."""
+
+    def run_all(self, jobs: list[Job]) -> Summary:
+        """Make every run that is missing; a failed one does not keep the others from being made."""
 
 
 class Runner:

@@ -26,7 +26,7 @@ from testbed.campaign.times import run_start_s
 from testbed.compile import compile_plan
 from testbed.lint import lint
 from testbed.results import Results
-from testbed.runner import Job, Runner, Summary
+from testbed.runner import Job, Runs, Summary
 from testbed.runs import PlannedRun
 
 HOST = "virtual"
@@ -99,7 +99,7 @@ def conduct(
     campaign: Campaign,
     results: Results,
     build: str,
-    runner: Runner,
+    runner: Runs,
     cancelled: Callable[[], bool],
     told: Callable[[str], None],
 ) -> Summary:

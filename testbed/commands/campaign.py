@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -23,9 +24,9 @@ from testbed.campaign.model import Campaign, load
 from testbed.campaign.times import estimated_runs, shortest_run_s
 from testbed.commands import arguments as common
 from testbed.commands.output import render
+from testbed.engine import options as engine
 from testbed.progress import Progress
 from testbed.results import Results
-from testbed.runner import Runner
 from testbed.session import stop_on_signals, terminal
 
 HELP = "repeat the same transfers for days, over the wide area or in virtual time"
@@ -43,11 +44,15 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--ends", default=os.environ.get("WARPBED_ENDS"), metavar="JSON", help=argparse.SUPPRESS)
     command.add_argument("--again", action="store_true", help="retry missing transfers (wan only)")
     command.add_argument("--format", choices=["text", "json", "csv"], default="text", help="of status and table")
+    engine.arguments(command)
     common.results(command)
 
 
 def main(options: argparse.Namespace) -> int:
     campaign, _ = load(options.campaign)
+    engine.check(options)
+    if options.engine != "local" and options.host != "virtual":
+        raise UsageError("--engine dask: transfers between real hosts are conducted from here, one after the other")
     if options.jobs < 0:
         raise UsageError("--jobs takes numbers from 1 on (0: one per CPU)")
     if options.host == "virtual" and options.action in ("run", "execute", "check"):
@@ -61,6 +66,7 @@ def _run(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
     """Hand over to playbooks/wan_campaign.yml."""
     variables: dict[str, object] = {
         "campaign": str(options.campaign.resolve()), "campaign_host": options.host, "campaign_jobs": options.jobs,
+        "campaign_engine": engine.words(options),
         "campaign_results": str(options.results.resolve()), "campaign_kernel_series": campaign.kernel,
     }  # fmt: skip
     return ansible.play("wan_campaign.yml", variables, inventory=_inventory(options))
@@ -94,17 +100,16 @@ def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, 
     journal.add("resumed" if journal.events() else "begun", host="virtual")
     per_run = len(campaign.receivers) * len(campaign.algorithms) * len(campaign.sizes)
     progress = Progress(estimated_runs(campaign, shortest_run_s(campaign)) * per_run, 0.0, sys.stdout, terminal())
-    runner = Runner(results, VirtualHost(kernel), options.jobs or None, progress.event)
-    stop_on_signals(runner)
 
     def told(words: str) -> None:
         journal.add("run", reason=words)
         print(words, flush=True)
 
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(progress.close)
+        runner = stack.enter_context(engine.runner_of(options, results, VirtualHost(kernel), progress.event))
+        stop_on_signals(runner)
         summary = virtual.conduct(campaign, results, kernel.key, runner, journal.stop_file.exists, told)
-    finally:
-        progress.close()
     for transfer, reason in summary.failed.items():
         journal.add("missing", transfer=transfer, reason=reason)
     if summary.cancelled or journal.stop_file.exists():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,13 +19,14 @@ from schema.repeats import Repeats
 from testbed.commands.arguments import selection
 from testbed.commands.output import add_format, of_runs, spoken_aside
 from testbed.commands.prepared import as_written, host_of, prepared, run_ids, selected
+from testbed.engine import options as engine
 from testbed.experiments import Prepared
 from testbed.identity import run_id
 from testbed.outcomes import outcomes, print_outcomes
 from testbed.progress import Progress
 from testbed.repeats import rounds
 from testbed.results import Results
-from testbed.runner import Job, Runner, Summary
+from testbed.runner import Job, Summary
 from testbed.session import stop_on_signals, terminal
 
 HELP = "execute missing runs and write the report, without installing or building"
@@ -32,11 +34,13 @@ HELP = "execute missing runs and write the report, without installing or buildin
 
 def arguments(command: argparse.ArgumentParser) -> None:
     selection(command)
+    engine.arguments(command)
     add_format(command)
 
 
 def main(options: argparse.Namespace) -> int:
     """Execute what is missing in this process; a pipe as standard input is the sign to stop when it ends."""
+    engine.check(options)
     asked = prepared(options)
     return executed(options, asked, host_of(asked, options))
 
@@ -60,18 +64,17 @@ def _execute(options: argparse.Namespace, asked: Prepared, host: Host) -> tuple[
     if problems := list(dict.fromkeys(problem for job in missing for problem in host.problems(job.plan))):
         raise UsageError("\n".join(f"{options.experiment}: host {host.kind}: {problem}" for problem in problems))
     progress = Progress(0, 0.0, sys.stdout, terminal())
-    runner = Runner(results, host, options.jobs or None, progress.event)
-    stop_on_signals(runner)
     summary, begun = Summary(), list[str]()
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(progress.close)
+        runner = stack.enter_context(engine.runner_of(options, results, host, progress.event))
+        stop_on_signals(runner)
         for some in rounds(jobs, asked.experiment.repeats, results, asked.experiment.claims):
             begun += [job.run_id for job in some]
             progress.expect([job.plan.duration_s for job in some if not results.is_complete(job.run_id)])
             summary.add(runner.run_all(some))
             if summary.cancelled:
                 break
-    finally:
-        progress.close()
     if summary.cancelled:
         raise WarpbedError(
             f"interrupted; {len(summary.done) + summary.present} of {len(begun)} runs are complete; run the same command again to resume"

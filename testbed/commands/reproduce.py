@@ -21,6 +21,7 @@ from base.paths import ROOT
 from testbed.commands import run as run_command
 from testbed.commands.arguments import results
 from testbed.commands.output import add_format, render, spoken_aside
+from testbed.engine import options as engine
 from testbed.reproduction.bindings import Bindings, Bound, chosen, read
 from testbed.reproduction.costs import duration
 from testbed.reproduction.deciding import Decider, counts
@@ -49,6 +50,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         default=ROOT / "docs/reproduction",
         help="runs behind earlier pages, which stand for those that are not in the results (default: docs/reproduction)",
     )
+    engine.arguments(command)
     command.add_argument(
         "--pages", type=Path, metavar="DIR", help="write the page of each thesis and the one over all here"
     )
@@ -60,6 +62,7 @@ def main(options: argparse.Namespace) -> int:
     """1 where an entry contradicts its thesis and no run shows why, or a run failed."""
     if options.jobs < 0:
         raise UsageError("--jobs takes numbers from 1 on (0: one per CPU)")
+    engine.check(options)
     limit_s = quantities.delay_ns(options.within) / 1e9 if _is_time(options.within) else None
     bindings = read()
     entries = chosen(bindings, options.what)
@@ -126,6 +129,7 @@ def _run(
             seed=0,
             results=options.results,
             format="table",
+            **{name: getattr(options, name) for name in engine.DEFAULTS},
         )
         run_command.main(asked)
         decider.forget(bound)

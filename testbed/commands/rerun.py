@@ -25,6 +25,7 @@ from testbed.commands import run as run_command
 from testbed.commands.arguments import host
 from testbed.commands.output import add_format, render, spoken_aside
 from testbed.commands.prepared import answered_ids
+from testbed.engine import options as engine
 from testbed.experiments import Prepared, prepare
 from testbed.identity import userland_changes
 from testbed.reproduction.costs import of_plans
@@ -157,7 +158,7 @@ def _again(
 
     file = Path(prepared.document.file)
     asked = argparse.Namespace(
-        experiment=file, host=options.host, jobs=options.jobs, only=options.only, seed=0, results=base, format="table",
+        experiment=file, host=options.host, jobs=options.jobs, only=options.only, seed=0, results=base, format="table", **engine.DEFAULTS,
     )  # fmt: skip
     code = run_command.main(asked)
     store = Results(base, prepared.experiment.name)

@@ -13,6 +13,7 @@ from testbed.commands.arguments import selection
 from testbed.commands.execute import executed
 from testbed.commands.output import add_format, of_runs
 from testbed.commands.prepared import begun_ids, host_of, kind_of, prepared, selected
+from testbed.engine import options as engine
 from testbed.ready import ready_host
 from testbed.results import Results
 
@@ -21,11 +22,13 @@ HELP = "install and build prerequisites, execute missing runs, write the report"
 
 def arguments(command: argparse.ArgumentParser) -> None:
     selection(command)
+    engine.arguments(command)
     add_format(command)
 
 
 def main(options: argparse.Namespace) -> int:
     """Check the file, then hand over to playbooks/run_experiment.yml, or execute here where it would change nothing else."""
+    engine.check(options)
     asked = prepared(options)
     selected(asked, options)
     kind = kind_of(asked, options)
@@ -38,6 +41,7 @@ def main(options: argparse.Namespace) -> int:
         "experiment_only": options.only,
         "experiment_seed": options.seed,
         "experiment_results": str(options.results.resolve()),
+        "experiment_engine": engine.words(options),
     }
     output = None if options.format == "table" else sys.stderr
     code = ansible.play("run_experiment.yml", variables, inventory=HOST_KINDS[kind].inventory, output=output)

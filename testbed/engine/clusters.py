@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters of Dask workers: one that runs already, or one that is started for this command and ends with it.
+
+How many cores and how much memory a worker asks for, queues, images and the like stand in Dask's own configuration
+(https://docs.dask.org/en/stable/configuration.html), which each of these classes reads by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from base.errors import UsageError
+from testbed.engine import stub
+
+LOCAL = "local"
+
+
+def _jobqueue(name: str) -> Callable[[int], Any]:
+    def opened(workers: int) -> Any:
+        cluster = getattr(importlib.import_module("dask_jobqueue"), f"{name}Cluster")()
+        cluster.scale(jobs=workers or 1)
+        return cluster
+
+    return opened
+
+
+def _ssh(workers: int) -> Any:
+    dask, distributed = (importlib.import_module(name) for name in ("dask", "distributed"))
+    hosts = dask.config.get("warpbed.ssh.hosts", None)
+    if not hosts or not isinstance(hosts, list):
+        raise UsageError(
+            "--cluster ssh: Dask's configuration has no warpbed.ssh.hosts; a file ~/.config/dask/warpbed.yaml such as "
+            "`warpbed: {ssh: {hosts: [scheduler.example, worker1.example, worker2.example]}}` names the scheduler's host, then the workers'"
+        )
+    options = {key.replace("-", "_"): value for key, value in dask.config.get("warpbed.ssh.options", {}).items()}
+    return distributed.SSHCluster([str(host) for host in hosts], **options)
+
+
+def _kubernetes(workers: int) -> Any:
+    cluster = importlib.import_module("dask_kubernetes.operator").KubeCluster()
+    cluster.scale(workers or 1)
+    return cluster
+
+
+def _local(workers: int) -> Any:
+    """Processes of this machine, a thread each, that speak TLS with keys of their own: whoever reaches a scheduler executes code."""
+    distributed: Any = importlib.import_module("distributed")
+    count = workers or len(os.sched_getaffinity(0))
+    security = distributed.Security.temporary()
+    return distributed.LocalCluster(
+        n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1", security=security,
+        memory_limit=0, silence_logs=logging.ERROR,
+    )  # fmt: skip
+
+
+KINDS: dict[str, Callable[[int], Any]] = {
+    LOCAL: _local,
+    "slurm": _jobqueue("SLURM"),
+    "pbs": _jobqueue("PBS"),
+    "sge": _jobqueue("SGE"),
+    "lsf": _jobqueue("LSF"),
+    "ssh": _ssh,
+    "kubernetes": _kubernetes,
+}
+"""Kind → function of the number of workers (0: one per CPU here, one job elsewhere) that opens a cluster."""
+
+
+@contextlib.contextmanager
+def client_of(scheduler: str, kind: str, workers: int) -> Iterator[Any]:
+    """A Dask client of the scheduler at an address, or of a cluster of a kind, which ends with the body.
+
+    Raises UsageError where there is no such package, configuration or scheduler.
+    """
+    try:
+        dask, distributed, cloudpickle = (
+            importlib.import_module(name) for name in ("dask", "distributed", "cloudpickle")
+        )
+    except ImportError as error:
+        raise UsageError(
+            f"--engine dask: {error}; ./warpbed installs it for this option, python -m testbed does not"
+        ) from error
+    cloudpickle.register_pickle_by_value(stub)  # workers need not know the project
+    # a run takes as long as it takes, and a worker that executes one keeps nothing else in memory
+    dask.config.set({
+        "distributed.scheduler.allowed-failures": 3, "distributed.scheduler.work-stealing": False,
+        "distributed.scheduler.worker-saturation": 1.0, "distributed.worker.daemon": False,
+    })  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        try:
+            if scheduler:
+                client = stack.enter_context(distributed.Client(scheduler, timeout=30, set_as_default=False))
+            else:
+                with _undisturbed():  # Ctrl-C is for this process, which ends its workers in order
+                    cluster = stack.enter_context(KINDS[kind](workers))
+                client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
+        except (OSError, ImportError, ValueError, RuntimeError, TimeoutError) as error:
+            where = f"--scheduler {scheduler}" if scheduler else f"--cluster {kind}"
+            raise UsageError(f"{where}: {type(error).__name__}: {error}") from error
+        yield client
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """What is started in the body ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

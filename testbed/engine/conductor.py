@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client's side: which runs are under way on which worker, which are tried again, what came home.
+
+Whether a run is done is decided by its folder in the results alone, as with the local engine. So a client that was killed, a
+scheduler that was started again and a worker that finishes late change nothing but time: what is there is not made again, and
+the second of two equal runs finds the first one's name taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import queue
+import secrets
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from base.errors import UsageError, WarpbedError
+from base.watcher import watching
+from hosts.base import Host
+from testbed import janitor
+from testbed.engine import stub
+from testbed.engine.order import longest_first, needed_bytes
+from testbed.engine.supplies import Supplies
+from testbed.engine.worker import Order, ShippedRun
+from testbed.results import Results, purge_aside
+from testbed.runner import Job, Report, Summary
+
+TICK_S = 0.2
+STATUS_S = 2.0
+"""How often the futures' and the scheduler's states are looked at."""
+PATIENCE_S = 600.0
+"""How long a scheduler may be away."""
+MOST_LACKING = 3
+"""So many workers that cannot make any run are not bad luck."""
+
+
+class DaskRunner:
+    """Makes runs by a Dask client; takes the place of testbed.runner.Runner. `cancel()` may be called from any thread or signal handler."""
+
+    def __init__(
+        self, results: Results, host: Host, client: Any, report: Report, *, store: str = "", retries: int = 1
+    ) -> None:
+        """store: an address of fsspec for workers that do not see the results' folder; retries: further attempts at a failed run."""
+        if host.kind != "virtual":
+            raise UsageError(
+                f"--engine dask: host {host.kind} runs on this machine's own network; only the virtual host has runs that may be anywhere"
+            )
+        self._results, self._host, self._client, self._report = results, host, client, report
+        self._store, self._retries = store, retries
+        self._cancelled = threading.Event()
+        self._session = secrets.token_hex(8)
+        self._supplies = Supplies(store, str(host.facts["key"]))
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def run_all(self, jobs: list[Job]) -> Summary:
+        """Make every run that is missing; a failed one does not keep the others from being made."""
+        summary = Summary()
+        purge_aside(self._results.base)
+        missing = [job for job in jobs if not self._results.is_complete(job.run_id)]
+        missing = [job for job in missing if not self._came_home(job)] if self._store and missing else missing
+        summary.present = len(jobs) - len(missing)
+        if not missing:
+            return summary
+        self._results.base.mkdir(parents=True, exist_ok=True)
+        with watching(janitor.clean_up, str(self._results.base.absolute())), self._token() as token, self._events():
+            _Round(self, missing, summary, token).conduct()
+        summary.cancelled = self._cancelled.is_set()
+        return summary
+
+    def _came_home(self, job: Job) -> bool:
+        """Whether a run that an earlier client did not live to fetch lies in the store; then it is fetched."""
+        for entry in self._supplies.store.entries(f"runs/{self._results.folder.name}/{job.run_id}"):
+            if entry.says.get("status") == "done" and self._supplies.fetch(entry, self._results, job.run_id):
+                return True
+        return False
+
+    @contextlib.contextmanager
+    def _token(self) -> Iterator[str]:
+        """A file by which workers see that their folder of results is this one."""
+        if self._store:
+            yield ""
+            return
+        file = self._results.base / f".engine-{self._session}"
+        with watching(_remove, str(file), quiet=True):
+            file.touch()
+            try:
+                yield self._session
+            finally:
+                file.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _events(self) -> Iterator[None]:
+        """Hand the workers' events on to the progress."""
+
+        def take(event: tuple[float, Mapping[str, Any]]) -> None:
+            with contextlib.suppress(KeyError, TypeError):
+                self._report(dict(event[1]))
+
+        topic = f"warpbed-{self._session}"
+        self._client.subscribe_topic(topic, take)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(Exception):  # the scheduler may be gone; what was said was said
+                self._client.unsubscribe_topic(topic)
+
+    def order(self, job: Job, token: str) -> dict[str, Any]:
+        """What the stub is given for a run."""
+        run = job.run
+        shipped = ShippedRun(run.experiment, run.params, run.seed, run.document, run.inputs(self._host.kind))
+        shared = "" if self._store else str(self._results.base.absolute())
+        payload = Order(
+            Job(shipped, job.plan, job.run_id), self._results.folder.name, Path(self._supplies.kernel).name,
+            self._supplies.artifacts(), shared, self._store,
+        )  # fmt: skip
+        return {
+            "run": job.run_id, "session": self._session, "payload": pickle.dumps(payload), "results": shared, "token": token,
+            "topic": f"warpbed-{self._session}", "memory_bytes": needed_bytes(job), **self._supplies.program(),
+        }  # fmt: skip
+
+
+class _Round:
+    """The runs of one call of `run_all`."""
+
+    def __init__(self, runner: DaskRunner, jobs: list[Job], summary: Summary, token: str) -> None:
+        self._runner, self._summary, self._token = runner, summary, token
+        self._client = runner._client
+        self._todo = deque(longest_first(jobs))
+        self._under: dict[Any, Job] = {}
+        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._attempts: dict[str, int] = {}
+        self._avoid: dict[str, set[str]] = {}
+        self._lacking: dict[str, str] = {}
+        self._threads: Mapping[str, int] = {}
+        self._looked = self._seen = time.monotonic()
+        self._number = 0
+        self._told_to_wait = False
+
+    def conduct(self) -> None:
+        try:
+            while (self._todo or self._under) and not self._runner._cancelled.is_set():
+                self._look()
+                self._submit()
+                with contextlib.suppress(queue.Empty):
+                    future = self._ended.get(timeout=TICK_S)
+                    while True:
+                        self._take(future)
+                        future = self._ended.get_nowait()
+        finally:
+            self._stop()
+
+    def _look(self) -> None:
+        """The scheduler and its workers, now and then; what it has forgotten is to be made again."""
+        now = time.monotonic()
+        if self._threads and now - self._looked < STATUS_S:
+            return
+        self._looked = now
+        if self._client.status == "running":
+            with contextlib.suppress(OSError, TimeoutError, RuntimeError):
+                self._threads = self._client.nthreads()
+                self._seen = now
+        if self._client.status == "closed" or now - self._seen > PATIENCE_S:
+            raise WarpbedError(
+                f"the scheduler is gone ({self._client.status}); {len(self._summary.done)} runs were made; the same command resumes"
+            )
+        if not self._threads and not self._told_to_wait:
+            self._told_to_wait = True
+            print("waiting for workers", file=sys.stderr, flush=True)
+        for future in [one for one in self._under if one.status in ("cancelled", "lost")]:
+            self._todo.appendleft(self._under.pop(future))
+
+    def _submit(self) -> None:
+        """Keep every thread busy and a few runs waiting, and no more: the scheduler's memory does not grow with the number of runs."""
+        threads = sum(self._threads.values())
+        if self._client.status != "running":
+            return
+        while self._todo and len(self._under) < threads + max(2, threads // 4):
+            job = self._todo.popleft()
+            avoid = self._avoid.get(job.run_id, set()) | self._lacking.keys()
+            good = [address for address in self._threads if address not in avoid] if avoid else []
+            self._number += 1
+            future = self._client.submit(
+                stub.run_task, self._runner.order(job, self._token), key=f"warpbed-{self._runner._session}-{self._number}-{job.run_id}",
+                pure=False, retries=0, workers=good or None, allow_other_workers=bool(good), priority=-self._number,
+            )  # fmt: skip
+            self._under[future] = job
+            future.add_done_callback(self._ended.put)
+
+    def _take(self, future: Any) -> None:
+        """A task has ended, in whatever way."""
+        job = self._under.pop(future, None)
+        if job is None:
+            return
+        if future.status == "finished":
+            try:
+                self._judge(job, future.result(timeout=30))
+            except (OSError, TimeoutError):
+                self._todo.appendleft(job)
+        elif future.status == "error":
+            error = future.exception()
+            # what Dask itself gives up: the workers that had this run died, one after the other
+            self._failed(job, f"{type(error).__name__}: {error}", "")
+        else:
+            self._todo.appendleft(job)
+
+    def _judge(self, job: Job, answer: Mapping[str, Any]) -> None:
+        results, entry = self._runner._results, answer["entry"]
+        if answer["status"] == "lacking":
+            self._lacking[answer["address"]] = f"{answer['message']} (worker {answer['worker']})"
+            if len(self._lacking) >= min(MOST_LACKING, max(1, len(self._threads))):
+                raise WarpbedError(
+                    f"--engine dask: {next(iter(self._lacking.values()))}; "
+                    f"{len(self._lacking)} of {len(self._threads)} workers cannot make runs"
+                )
+            self._todo.appendleft(job)
+        elif answer["status"] == "stopped":
+            self._todo.appendleft(job)
+        elif answer["status"] == "failed":
+            if entry is not None:
+                self._runner._supplies.fetch_failed(entry, results, job.run_id)
+            self._failed(job, answer["message"], answer["address"], answer["worker"])
+        elif (
+            entry is not None and not self._runner._supplies.fetch(entry, results, job.run_id)
+        ) or not results.is_complete(job.run_id):
+            self._failed(
+                job, "was reported done, but its folder did not come home whole", answer["address"], answer["worker"]
+            )
+        else:
+            self._summary.done.append(job.run_id)
+            wall_s = max(answer["wall_s"], 1e-3)
+            self._report(job, event="done", wall_s=round(wall_s, 2), speed=round(job.plan.duration_s / wall_s, 2))
+
+    def _failed(self, job: Job, message: str, address: str, worker: str = "") -> None:
+        """Try it again elsewhere, or tell that it has failed, and where."""
+        attempts = self._attempts[job.run_id] = self._attempts.get(job.run_id, 0) + 1
+        if address:
+            self._avoid.setdefault(job.run_id, set()).add(address)
+        if attempts <= self._runner._retries:
+            self._todo.append(job)
+            return
+        words = f"{message}{f' (worker {worker}' if worker else ' ('}{', ' if worker else ''}attempt {attempts})"
+        self._summary.failed[job.run_id] = words
+        self._report(job, event="failed", message=words)
+
+    def _report(self, job: Job, **event: Any) -> None:
+        self._runner._report({"run": job.run_id, "of_s": job.plan.duration_s, **event})
+
+    def _stop(self) -> None:
+        """End what is still under way."""
+        if not self._under:
+            return
+        with contextlib.suppress(
+            Exception
+        ):  # workers that cannot be asked end with their scheduler or when they lose it
+            self._client.cancel(list(self._under), force=True)
+            self._client.run(stub.stop_session, self._runner._session, on_error="ignore")
+        self._under.clear()
+
+
+def _remove(file: str) -> None:
+    Path(file).unlink(missing_ok=True)
