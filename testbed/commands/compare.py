@@ -6,12 +6,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from analysis import published
 from analysis.results import load_experiment
 from analysis.table import number
+from testbed import baseline, junit
 from testbed.commands.arguments import host, results
 from testbed.commands.output import add_format, render
 from testbed.commands.prepared import results_of
@@ -24,6 +26,14 @@ HELP = "compare measurements with the paper's claims and numbers and the experim
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", type=Path, help="experiment file")
+    command.add_argument("--junit", type=Path, metavar="FILE", help="write what was judged as JUnit XML, too")
+    command.add_argument("--save-baseline", type=Path, metavar="FILE", help="keep the means of these runs for later")
+    command.add_argument(
+        "--baseline",
+        type=Path,
+        metavar="FILE",
+        help="tell means that have changed by more than their interval since; 1 where one has",
+    )
     add_format(command)
     host(command)
     results(command)
@@ -33,15 +43,36 @@ def main(options: argparse.Namespace) -> int:
     """1 where a guard does not hold, or a claim or published value is contradicted and the file does not say why."""
     folder, names = results_of(options)
     asked = prepare(options.experiment)
-    found = outcomes(load_experiment(folder, names), asked, folder)
+    kept = baseline.read(options.baseline, asked.experiment.name) if options.baseline else None
+    runs = load_experiment(folder, names)
+    found = outcomes(runs, asked, folder)
+    means = baseline.means(runs, asked.experiment.metrics) if kept or options.save_baseline else []
+    changes = baseline.changes(kept, means) if kept else []
+    if options.save_baseline:
+        baseline.save(options.save_baseline, asked.experiment.name, means)
+    if options.junit:
+        junit.write(options.junit, asked.experiment.name, [*junit.of_outcomes(found), *junit.of_changes(changes)])
     if options.format == "json":
-        print(json.dumps(found.as_data(), indent=1, ensure_ascii=False))
+        more = {"baseline": [asdict(one) for one in changes]} if kept else {}
+        print(json.dumps({**found.as_data(), **more}, indent=1, ensure_ascii=False))
     elif options.format == "csv":
         print(render(rows_of(found), "csv"), end="")
     else:
         print_outcomes(found, rows=True)
         print(render(_shown(found.published), "table"), end="")
-    return 1 if found.failed else 0
+        for line in _changed(changes):
+            print(line)
+    return 1 if found.failed or any(one.changed for one in changes) else 0
+
+
+def _changed(changes: Sequence[baseline.Change]) -> list[str]:
+    """A line for each mean that has changed, and how many were compared."""
+    changed = [one for one in changes if one.changed]
+    lines = [
+        f"changed by more than its interval: {one.metric}{', '.join(['', *(f'{k}={v}' for k, v in one.params.items())])}: {one.words}"
+        for one in changed
+    ]
+    return [*lines, f"baseline: {len(changed)} of {len(changes)} means have changed"] if changes else []
 
 
 def _shown(rows: Sequence[published.Row]) -> list[dict[str, Any]]:

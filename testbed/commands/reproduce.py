@@ -18,6 +18,7 @@ from analysis.reproduction.pages import write_pages
 from base import quantities
 from base.errors import UsageError
 from base.paths import ROOT
+from testbed import junit
 from testbed.commands import run as run_command
 from testbed.commands.arguments import results
 from testbed.commands.output import add_format, render, spoken_aside
@@ -50,6 +51,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
         default=ROOT / "docs/reproduction",
         help="runs behind earlier pages, which stand for those that are not in the results (default: docs/reproduction)",
     )
+    command.add_argument(
+        "--junit", type=Path, metavar="FILE", help="write what became of the entries as JUnit XML, too"
+    )
     engine.arguments(command)
     command.add_argument(
         "--pages", type=Path, metavar="DIR", help="write the page of each thesis and the one over all here"
@@ -78,6 +82,8 @@ def main(options: argparse.Namespace) -> int:
             failed = _run(bounds, decider, options, jobs, limit_s)
     found = [decider.decide(entry) for entry in entries]
     _print(found, bindings, bounds, decider, options, jobs)
+    if options.junit:
+        junit.write(options.junit, "reproduction", junit.of_entries(found))
     if options.pages:
         with spoken_aside(options.format):
             for file in _pages(options, bindings, decider):
