@@ -42,6 +42,8 @@ NOT_IN_HASH = {
 """Parts of a file that change nothing in the packets of a run."""
 
 
+OF_ALL_RUNS = ("host", "kernel")
+"""Keys that one command reads once: a sweep over them would run all on the first and call it by the others' names."""
 LABEL_CHARACTERS = 160
 """Of the swept values in a run's id: with seed, hash and what is appended it stays below a file name's 255."""
 
@@ -173,6 +175,10 @@ def _with(
 
 def _set(data: dict[str, Any], place: str, value: Scalar, document: Document, name: str) -> list[Loc]:
     """Set every place that a dotted path with `*` names; returns them."""
+    if place in OF_ALL_RUNS:
+        line = document.line(("sweep", "parameters", name))
+        message = f"{place} is the same for all runs of a file; write a file for each {place}, and a claim with `same`"
+        raise SpecError([Problem(document.file, line, f"sweep.parameters.{name}", message)])
     parts = place.split(".")
     steps: list[tuple[Any, Loc]] = [(data, ())]
     for part in parts[:-1]:

@@ -19,6 +19,7 @@ def main(options: argparse.Namespace) -> int:
     for file in new_algorithm(options.name, ROOT):
         print(file.relative_to(ROOT))
     print(
-        f"next: ./warpbed run experiments/{options.name}.yml; ./warpbed test tests/kernels/test_spec_{options.name}.py"
+        f"next: ./warpbed run experiments/{options.name}.yml; ./warpbed test tests/kernels/test_spec_{options.name}.py; "
+        f"./warpbed evaluate {options.name} --quick"
     )
     return 0

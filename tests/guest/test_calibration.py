@@ -275,3 +275,23 @@ def test_the_command_prints_a_table_and_json(kernel: GuestKernel, tmp_path: Path
 def test_a_broken_file_is_refused(tmp_path: Path) -> None:
     words = lab.warpbed("calibrate", lab.write(tmp_path, lab.SMALL.replace("dumbbell", "dumbell")), code=2)
     assert "did you mean dumbbell?" in words
+
+
+def test_a_policer_and_a_link_that_aggregates_are_measured_as_built(kernel: GuestKernel) -> None:
+    """A bucket of 40 000 bytes lets 26 full frames pass; another rate or bucket, or a delay without aggregation, would be told apart."""
+    words = {"rate": "8mbit", "delay": "5ms", "buffer": "40KB", "queue": "policer"}
+    together = {"delay": "20ms aggregate=6ms"}
+
+    def plan(policer: Mapping[str, str], wireless: Mapping[str, str]) -> Plan:
+        links = (Link("a", "r", direction(policer), Direction()), Link("r", "b", direction(wireless), Direction()))
+        return plan_of(Network((Node("a"), Node("r", "router"), Node("b")), links))
+
+    measured = measure(VirtualHost(kernel), plan(words, together))
+    rows = {(row.link, row.quantity): row for row in judge(plan(words, together), measured)}
+    assert not [row for row in rows.values() if row.verdict == OFF]
+    assert rows["a→r", "burst"].measured == 40_000 // 1514
+    assert rows["a→r", "rate"].measured == pytest.approx(8e6, rel=0.002)
+    assert rows["a→r", "buffer"].verdict == NOT and "its bucket is the burst" in rows["a→r", "buffer"].note
+    assert off(judge(plan({**words, "rate": "8100kbit"}, together), measured)) == {("a→r", "rate")}
+    assert off(judge(plan({**words, "buffer": "48KB"}, together), measured)) == {("a→r", "burst")}
+    assert ("r→b", "RTT") in off(judge(plan(words, {"delay": "20ms"}), measured))

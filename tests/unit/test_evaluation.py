@@ -136,7 +136,11 @@ def test_a_criterion_is_as_its_weakest_claim(words: list[str], outcome: str) -> 
 def judged(outcome: str, *claims: str) -> Judged:
     said = tuple(
         Said(
-            f"It is <b>{word}</b> & so", "m: a / b", word, "why", ({"says": "a / b", "outcome": word, "estimate": 2.5},)
+            f"It is <b>{word}</b> & so",
+            "utilization: a / b",
+            word,
+            "why",
+            ({"says": "a / b", "outcome": word, "estimate": 2.5},),
         )
         for word in claims
     )
@@ -167,7 +171,7 @@ def test_page_json_junit_and_table_say_the_same() -> None:
     assert data["outcome"] == FAILS and data["rfc"]["section"] == "Paths with High Delay"
     text = table({"mine": found, "other": [judged(PASSES, "holds")]}, quick=True)
     assert "| [geo](../experiments/evaluate/geo.yml) | Paths with High Delay | ought | ✕ | ✓ |" in text
-    assert "- geo: It is <b>contradicted</b> & so (a / b: 2.5)" in text
+    assert "- geo: It is <b>contradicted</b> & so (utilization: cubic 2.000; mine 4.000)" in text
 
 
 def test_the_page_of_documentation_lists_every_criterion() -> None:
