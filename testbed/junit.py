@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from analysis.evaluation.outcomes import Judged as Criterion
 from analysis.reproduction.outcomes import Judged
 from analysis.results import show
 from base.files import replace_bytes
@@ -65,6 +66,17 @@ def of_entries(found: Sequence[Judged]) -> list[Case]:
             Case(thesis, f"{one.entry.id}: {one.entry.title}", outcome, f"{one.word}: {one.reason}".rstrip(": "))
         )
     return cases
+
+
+def of_criteria(found: Sequence[Criterion]) -> list[Case]:
+    """The claims of an evaluation, by criterion; what is not decided is skipped."""
+    outcomes: dict[str, Literal["passed", "failed", "skipped"]] = {"holds": "passed", "contradicted": "failed"}
+    return [
+        Case(one.name, said.says, outcomes.get(said.outcome, "skipped"),
+             f"{said.outcome}: {said.words} ({said.reason}) [RFC 9743, {one.section}: {one.level} {one.asks}]".replace(" ()", ""))
+        for one in found
+        for said in one.said
+    ]  # fmt: skip
 
 
 def of_changes(changes: Sequence[Change]) -> list[Case]:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an evaluation came to, as one page, as JSON, as JUnit and as a table over algorithms."""
+"""What an evaluation came to, as one page, as JSON and as a table over algorithms."""

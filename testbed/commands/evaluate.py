@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.evaluation.junit import junit
 from analysis.evaluation.outcomes import FAILS, Judged, as_data
 from analysis.evaluation.page import page
 from analysis.evaluation.table import table
@@ -25,9 +24,11 @@ from base.nearest import nearest
 from base.watcher import remove_folder, watching
 from kernels import series
 from schema.names import algorithms
+from testbed import junit
 from testbed.commands import run as run_command
 from testbed.commands.arguments import results
 from testbed.commands.output import add_format, render, spoken_aside
+from testbed.engine import options as engine
 from testbed.evaluation.deciding import decided
 from testbed.evaluation.derive import Evaluation, chosen, evaluations, written
 from testbed.evaluation.modules import checkout, name_of
@@ -47,6 +48,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--no-run", action="store_true", help="decide from the runs that are there")
     command.add_argument("--jobs", type=int, default=0, metavar="N", help="runs in parallel (default: one per CPU)")
     command.add_argument("--table", type=Path, metavar="FILE", help="write a table over the algorithms, as Markdown")
+    engine.arguments(command)
     add_format(command)
     results(command)
 
@@ -55,6 +57,7 @@ def main(options: argparse.Namespace) -> int:
     """1 where a criterion fails or a run failed."""
     if options.jobs < 0:
         raise UsageError("--jobs takes numbers from 1 on (0: one per CPU)")
+    engine.check(options)
     if options.module is not None:
         return _with_module(options)
     if not options.algorithm:
@@ -87,8 +90,9 @@ def _run(files: Sequence[tuple[Evaluation, Path]], options: argparse.Namespace) 
     for number, (one, file) in enumerate(files, start=1):
         print(f"{one.name} ({number} of {len(files)}): RFC 9743, {one.criterion.section}", flush=True)
         asked = argparse.Namespace(
-            experiment=file, host=None, jobs=options.jobs, only="", seed=0, results=options.results, format="table"
-        )
+            experiment=file, host=None, jobs=options.jobs, only="", seed=0, results=options.results, format="table",
+            **{name: getattr(options, name) for name in engine.DEFAULTS},
+        )  # fmt: skip
         run_command.main(asked)
         judged = decided(one, file, options.results.resolve(), file.parent)
         if any(judged.verdicts.get(status) for status in ("failed", "missing", "unreadable")):
@@ -110,7 +114,7 @@ def _write(folder: Path, algorithm: str, found: Sequence[Judged], options: argpa
         "criteria": as_data(found),
     }
     replace_text(folder / files["JSON"], json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    replace_text(folder / files["JUnit"], junit(algorithm, found))
+    junit.write(folder / files["JUnit"], f"evaluate.{algorithm}", junit.of_criteria(found))
     replace_text(folder / "index.html", page(algorithm, found, about))
 
 
@@ -153,6 +157,7 @@ def _with_module(options: argparse.Namespace) -> int:
             options.format,
         ]
         command += ["--jobs", str(options.jobs), "--only", options.only]
+        command += engine.words(options)
         command += [flag for flag, is_on in (("--quick", options.quick), ("--no-run", options.no_run)) if is_on]
         environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
         return subprocess.run(command, cwd=copy, env=environment, check=False).returncode

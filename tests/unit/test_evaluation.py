@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from analysis.evaluation.junit import junit
 from analysis.evaluation.outcomes import (
     FAILS,
     NOT_RUN,
@@ -28,6 +27,7 @@ from analysis.evaluation.table import table
 from base.errors import SpecError, UsageError
 from schema.claims import Sides
 from schema.names import algorithms
+from testbed import junit
 from testbed.evaluation.derive import FOLDER, UNDER_TEST, derived, evaluations, written
 from testbed.evaluation.modules import checkout, name_of
 from testbed.experiments import prepare
@@ -155,9 +155,10 @@ def judged(outcome: str, *claims: str) -> Judged:
     )  # fmt: skip
 
 
-def test_page_json_junit_and_table_say_the_same() -> None:
+def test_page_json_junit_and_table_say_the_same(tmp_path: Path) -> None:
     found = [judged(FAILS, "holds", "contradicted", "undecided")]
-    suite = ElementTree.fromstring(junit("mine", found))
+    junit.write(tmp_path / "junit.xml", "evaluate.mine", junit.of_criteria(found))
+    (suite,) = ElementTree.parse(tmp_path / "junit.xml").getroot()
     assert {key: suite.get(key) for key in ("tests", "failures", "skipped")} == {
         "tests": "3",
         "failures": "1",
