@@ -98,3 +98,32 @@ def climb(run: Run) -> tuple[float, float, float, float] | None:
     full = next((t_s for t_s, cwnd in windows(run) if cwnd >= mu_d), None)
     model, late = ho2008.convergence_baserrts(mu_d), ho2008.convergence_baserrts(mu_d, late=True)
     return None if full is None or model is None or late is None else (mu_d, full / d, model, late)
+
+
+LEVEL_PACKETS = 3
+"""A tenth of the buffer: how far the largest backlog may be above the mean of a queue that is held level (ours)."""
+
+
+@compares("ho2008-s1.2-delay-vs-loss", "ho2008-s1_2-delay", "1", "3")
+def _delay_against_loss(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    """How much two flows of a kind let the queue swing, and what the RTTs do to Reno's shares."""
+    for run in runs:
+        kinds = {run.params.get("near"), run.params.get("far")}
+        most, mean = run.metrics.get("queue_max_packets"), run.metrics.get("queue_mean_packets")
+        if not run.counted or len(kinds) != 1 or most is None or not mean:
+            continue
+        loss_based = kinds == {"reno"}
+        words = f"{run.params['near']}, seed {run.seed}: largest queue less its mean, packets"
+        reason = f"{'above' if loss_based else 'at most'} {LEVEL_PACKETS} (ours)"
+        yield Check(
+            "1", words, (most - mean > LEVEL_PACKETS) is loss_based, None, round(most - mean, 1), "order", reason
+        )
+        flows = {flow["flow"]: flow for flow in run.metrics.get("flows", ())}
+        near, far = flows.get("near"), flows.get("far")
+        if loss_based and near and far and near["rtt_mean_ms"] and far["goodput_mbps"]:
+            goodputs, rtts = near["goodput_mbps"] / far["goodput_mbps"], far["rtt_mean_ms"] / near["rtt_mean_ms"]
+            words = f"seed {run.seed}: goodput of the nearer flow over that of the farther; asked: the ratio of their mean RTTs"
+            reason = "within a factor of two (ours)"
+            yield Check(
+                "3", words, rtts / 2 <= goodputs <= rtts * 2, round(rtts, 2), round(goodputs, 2), "order", reason
+            )

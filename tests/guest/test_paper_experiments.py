@@ -46,6 +46,7 @@ SHORT = {
     "ho2008/fig5.18-5.26-short.yml": Short(3, "cca=medley,m=1,seed=1"),
     "ho2008/fig5.5-5.10-short.yml": Short(6, "cca=medley,rate=5mbit,buffer=50p,seed=1"),
     "ho2008/fig5.5-5.8-climb-short.yml": Short(6, "cca=medley,rate=5mbit,buffer=50p,seed=1"),
+    "ho2008/s1.2-delay-vs-loss.yml": Short(4, "near=vegas,far=reno,seed=1"),
     "ho2008/s1.2-startup.yml": Short(4, "length=10s,seed=1"),
     "ho2008/s2.4-vegas.yml": Short(6, "alpha=1,seed=1"),
     "ho2008/tab5.1-5.4-short.yml": Short(4, "cca=medley,buffer=100p,seed=1"),
