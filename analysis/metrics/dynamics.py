@@ -67,8 +67,22 @@ def convergence_baserrts(columns: Columns, life: Window, base_rtt_s: float) -> f
 
 
 def _life(run: RunRecords, flow: Mapping[str, Any]) -> Window:
-    start_s, end_s = data_start_s(flow), flow.get("end_s")
+    return _until_its_end(run, flow, data_start_s(flow))
+
+
+def _until_its_end(run: RunRecords, flow: Mapping[str, Any], start_s: float | None) -> Window:
+    end_s = flow.get("end_s")
     return Window(start_s or 0.0, min(run.window.end_s, run.window.end_s if end_s is None else end_s))
+
+
+def _first_data_s(run: RunRecords, flow: Mapping[str, Any], columns: Columns) -> float | None:
+    """Where only samples say what was acknowledged: a round trip before the first of them that has some, and not before the start."""
+    start_s: float | None = data_start_s(flow)
+    moved = np.flatnonzero(columns["delivered_bytes"] > 0)
+    if flow.get("data_start_s") is not None or start_s is None or not moved.size:
+        return start_s
+    first_s = float(columns["t_s"][moved[0]] + columns["width_s"][moved[0]])
+    return max(start_s, first_s - (flow.get("rtt_min_ms") or 0.0) / 1e3)
 
 
 @metric(
@@ -91,7 +105,10 @@ def convergence_time(run: RunRecords) -> float | None:
     times: list[float] = []
     for flow in run.tcp_flows:
         columns, base_ms = run.intervals.get(flow["flow"]), flow.get("rtt_min_ms")
-        time = convergence_baserrts(columns, _life(run, flow), base_ms / 1e3) if columns and base_ms else None
+        if not columns or not base_ms:
+            return None
+        life = _until_its_end(run, flow, _first_data_s(run, flow, columns))
+        time = convergence_baserrts(columns, life, base_ms / 1e3)
         if time is None:
             return None
         times.append(time)

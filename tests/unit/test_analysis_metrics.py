@@ -306,6 +306,16 @@ def test_reno_has_converged_when_it_first_fills_the_path(path: int, buffer: int,
     assert time == pytest.approx(rounds_to_path, abs=0.01 * path + 3)  # the top's 1 %, and the smoothing
 
 
+def test_convergence_without_captures_begins_a_round_trip_before_the_first_acknowledged_data() -> None:
+    # 1 s of a program's own handshake, then 20 BaseRTTs of 100 ms up to a steady rate; ACKs are a BaseRTT late
+    rates = [0.0] * 11 + [10 * min(1.0, step / 20) for step in range(1, 190)]
+    lived = flow("a", rtt_min_ms=100.0, end_s=20.0)
+    records = replace(run({}, window=Window(0.0, 20.0), flows=[lived]), intervals={"a": intervals(rates, 0.1)})
+    assert evaluate(records)["convergence_baserrts"] == pytest.approx(20, abs=2)
+    told = replace(records, flows=(flow("a", rtt_min_ms=100.0, end_s=20.0, data_start_s=0.0),))
+    assert evaluate(told)["convergence_baserrts"] == pytest.approx(31, abs=2)
+
+
 def test_a_flow_still_rising_has_not_converged() -> None:
     assert convergence_baserrts(intervals([float(s) for s in range(200)], 0.1), Window(0.0, 20.0), 0.1) is None
 
