@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convergence time and smoothness of a flow's rate."""
+"""Convergence time and smoothness of a flow's rate, and how soon its window adapts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.arrays import np
-from analysis.metrics.needs import RTT, SERIES
+from analysis.metrics.needs import RTT, SERIES, WINDOW
 from analysis.metrics.rates import binned_mbps
 from analysis.metrics.registry import metric
 from analysis.metrics.run import RunRecords, Window
@@ -56,13 +56,17 @@ def convergence_baserrts(columns: Columns, life: Window, base_rtt_s: float) -> f
     width_s = float(np.median(columns["width_s"])) if columns["width_s"].size else 0.0
     if width_s <= 0 or base_rtt_s <= 0:
         return None
-    rates = binned_mbps(columns, "delivered_bytes", life, width_s)
+    return _settled_baserrts(binned_mbps(columns, "delivered_bytes", life, width_s), width_s, base_rtt_s)
+
+
+def _settled_baserrts(values: Floats, width_s: float, base_rtt_s: float) -> float | None:
+    """BaseRTTs until values of bins of a width have settled."""
     span = max(1, round(SMOOTHING_BASERRTS * base_rtt_s / width_s))
-    if rates.size < 4 * span:
+    if values.size < 4 * span:
         return None
-    smooth = np.convolve(rates, np.full(span, 1 / span), mode="valid")  # smooth[i]: bins i … i+span-1
+    smooth = np.convolve(values, np.full(span, 1 / span), mode="valid")  # smooth[i]: bins i … i+span-1
     first = settling_bins(smooth)
-    # the mean of these bins is there; its middle is when the rate itself was
+    # the mean of these bins is there; its middle is when the value itself was
     return None if first is None else (first + (span - 1) / 2 if first else 0.0) * width_s / base_rtt_s
 
 
@@ -117,18 +121,19 @@ def convergence_time(run: RunRecords) -> float | None:
 
 @metric(
     "adaptation_rtts",
-    needs=(SERIES, RTT),
+    needs=(WINDOW, RTT),
     unit="RTT",
     label="Adaptation",
     better="lower",
     keyed="change",
 )
 def adaptation_rtts(run: RunRecords) -> dict[str, float | None]:
-    """Round trips that the slowest flow needs to adjust to each change of the available bandwidth, by its number from 1.
+    """Round trips that the slowest flow needs to adjust its window to each change of the available bandwidth, by its number from 1.
 
     Changes are the times at which constant-rate traffic begins and ends. From one to the next, the time until the
-    flow's goodput has reached its new stable state or period as in convergence_baserrts, over the flow's mean RTT.
-    Source: Ho 2008 s5.2.3, figures 5.11 and 5.12; intervals.delivered_bytes, flows.rtt_mean_ms.
+    flow's congestion window has reached its new stable state or period as the goodput does in convergence_baserrts, over its mean RTT.
+    Source: Ho 2008 s5.2 ("to adjust its congestion window size") and s5.2.3, figures 5.11 and 5.12; sockets.cwnd_packets, else
+    tcp_info.cwnd_packets, flows.rtt_mean_ms.
     """
     edges = [*(t for t in run.changes_s if 0 < t < run.window.end_s), run.window.end_s]
     parts = [Window(start_s, end_s) for start_s, end_s in itertools.pairwise(edges)]
@@ -138,11 +143,14 @@ def adaptation_rtts(run: RunRecords) -> dict[str, float | None]:
 def _slowest(run: RunRecords, part: Window) -> float | None:
     times: list[float] = []
     for flow in run.tcp_flows:
-        columns, base_ms, mean_ms = run.intervals.get(flow["flow"]), flow.get("rtt_min_ms"), flow.get("rtt_mean_ms")
+        columns, base_ms, mean_ms = run.windows.get(flow["flow"]), flow.get("rtt_min_ms"), flow.get("rtt_mean_ms")
         life = _life(run, flow)
-        if life.start_s > part.start_s or columns is None or not base_ms or not mean_ms:
+        if life.start_s > part.start_s or columns is None or not columns["t_s"].size or not base_ms or not mean_ms:
             return None
-        time = convergence_baserrts(columns, Window(part.start_s, min(part.end_s, life.end_s)), base_ms / 1e3)
+        width_s = base_ms / 1e3
+        at_s = np.arange(part.start_s, min(part.end_s, life.end_s), width_s)
+        held = np.maximum(np.searchsorted(columns["t_s"], at_s, side="right") - 1, 0)
+        time = _settled_baserrts(np.asarray(columns["cwnd_packets"], dtype=float)[held], width_s, width_s)
         if time is None:
             return None
         times.append(time * base_ms / mean_ms)

@@ -342,18 +342,16 @@ def test_a_fall_to_a_lower_state_ends_where_the_state_begins() -> None:
 
 
 def test_adaptation_counts_from_each_change_in_mean_rtts() -> None:
-    # 10 Mbit/s, halved at 20 s and within 1 s adjusted to, doubled at 40 s and climbed to in 4 s
-    rates = [10.0] * 200 + [10.0] * 10 + [5.0] * 190 + [5 + 5 * min(1.0, i / 40) for i in range(200)]
+    # a window of 100, halved bandwidth at 20 s and within 1 s adjusted to, doubled at 40 s and climbed to in 4 s
+    cwnd = [100.0] * 210 + [50.0] * 190 + [50 + 50 * min(1.0, i / 40) for i in range(200)]
     lived = flow("a", rtt_min_ms=100.0, rtt_mean_ms=200.0, end_s=60.0)
-    records = replace(
-        run({}, window=Window(0.0, 60.0), flows=[lived]),
-        intervals={"a": intervals(rates, 0.1)},
-        changes_s=(20.0, 40.0),
-    )
-    found = evaluate(records)["adaptation_rtts"]
+    windows = {"t_s": np.arange(600) * 0.1, "cwnd_packets": np.array(cwnd)}
+    base = run({}, window=Window(0.0, 60.0), flows=[lived])
+    found = evaluate(replace(base, windows={"a": windows}, changes_s=(20.0, 40.0)))["adaptation_rtts"]
     assert set(found) == {"1", "2"}
     assert found["1"] == pytest.approx(5, abs=2)  # 1 s is 5 RTTs of 200 ms
-    assert found["2"] == pytest.approx(18, abs=3)
+    assert found["2"] == pytest.approx(20, abs=2)
+    assert evaluate(replace(base, changes_s=(20.0, 40.0)))["adaptation_rtts"] == {"1": None, "2": None}
     assert evaluate(run({"a": [1, 2, 3, 4]}))["adaptation_rtts"] == {}
 
 
