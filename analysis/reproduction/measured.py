@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from analysis import records
-from analysis.arrays import np
 from analysis.models import ho2008
 from analysis.models.checks import Check
 from analysis.results import Run, quantity
@@ -127,48 +126,4 @@ def _delay_against_loss(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
             reason = "within a factor of two (ours)"
             yield Check(
                 "3", words, rtts / 2 <= goodputs <= rtts * 2, round(rtts, 2), round(goodputs, 2), "order", reason
-            )
-
-
-def first_recovery_rtts(run: Run) -> float | None:
-    """Round trips (smoothed ones, by tcp_probe) from a flow's first cut until all that was sent before it is acknowledged."""
-    names = ["t_s", "ssthresh_packets", "srtt_us", "snd_nxt", "snd_una"]
-    parts = records.collect(run.path / "records" / "sockets.parquet", ["flow"], names)
-    if not parts:
-        return None
-    columns = next(iter(parts.values()))
-    known = np.flatnonzero(~np.ma.getmaskarray(np.ma.masked_invalid(columns["ssthresh_packets"])))
-    if not known.size:
-        return None
-    t_s, srtt_us, sent, acked = (np.asarray(columns[name], dtype=float)[known[0] :] for name in ("t_s", *names[2:]))
-    there = np.flatnonzero(acked >= sent[0])
-    return float(np.sum(np.diff(t_s[: there[0] + 1]) / (srtt_us[1 : there[0] + 1] / 1e6))) if there.size else None
-
-
-ONE_OF_A_TRIP = 1.5
-"""How many packets a round trip NewReno may resend on average: ours."""
-
-
-@compares("ho2008-s2-loss-recovery", "ho2008-s2-recovery", "2", "3")
-def _loss_recovery(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
-    """Packets that the queue dropped over round trips until they are there, with SACK and without."""
-    for run in runs:
-        drops, trips = run.metrics.get("queue_drops"), first_recovery_rtts(run)
-        if not run.counted or run.seed != 1 or not drops or trips is None:
-            continue
-        words = f"{drops:g} packets lost where slow start ends: round trips until they are resent and acknowledged"
-        if run.params.get("from") == "s2":
-            holds = drops / trips <= ONE_OF_A_TRIP
-            yield Check(
-                "2",
-                f"NewReno, {words}",
-                holds,
-                None,
-                round(trips, 1),
-                "order",
-                f"one each; {ONE_OF_A_TRIP:g} let pass (ours)",
-            )
-        else:
-            yield Check(
-                "3", f"SACK, {words}", drops / trips > ONE_OF_A_TRIP, None, round(trips, 1), "order", "several in each"
             )
