@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a congestion control algorithm costs per ACK and per loss, each module beside the kernel's own, in one run.
 
-    ./warpbed exec python -m benchmarks.cost_per_call [--quick] [--cpu N] [NAME ...]
+    ./warpbed exec python -m benchmarks.cost_per_call [--quick] [--cpu N] [--record FILE] [NAME ...]
 
 As Kato 2012 Tables 5.1-5.2. A test module (benchmarks/cost/cc_cost.c) calls the algorithms' operations on a connection's
 socket in the guest kernel, in a loop, and measures with the host's clock: the guest runs in real time here, since
@@ -14,6 +14,7 @@ that has lost nothing, the same after 16 losses, ns per loss (`ssthresh`), and e
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from base.errors import UsageError, WarpbedError
+from base.files import replace_bytes
 from base.nearest import nearest
 from hosts.virtual import boot
 from hosts.virtual.kernel import find
@@ -107,13 +109,20 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="two batches instead of 1000: does it work?")
     parser.add_argument("--cpu", type=int, default=0, help="CPU to run on (default: %(default)s)")
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="write the numbers as JSON, too: name → ns of the three columns"
+    )
     options = parser.parse_args(argv)
     known = [*IN_TREE_CCAS, *registered()]
     try:
         if unknown := [name for name in options.names if name not in known]:
             raise UsageError(f"there is no algorithm {unknown[0]!r}; {nearest(unknown[0], known)}")
         names = list(dict.fromkeys(["reno", "cubic", *(options.names or known)]))
-        print(table(measure(find("default"), names, cpu=options.cpu, batches=2 if options.quick else BATCHES)))
+        costs = measure(find("default"), names, cpu=options.cpu, batches=2 if options.quick else BATCHES)
+        print(table(costs))
+        if options.record is not None:
+            rows = {cost.name: [cost.ack_ns, cost.later_ns, cost.loss_ns] for cost in costs}
+            replace_bytes(options.record, (json.dumps(rows, indent=1) + "\n").encode())
     except WarpbedError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -276,6 +276,8 @@ def test_calculations_contradict_only_what_the_thesis_says_against_itself_and_li
         "ho2008-s4.3-example",
         "tokuda2003-fig6-order",
         "afifi2014-claim6.2",
+        "kato2012-tab5.1",  # what our module costs, by the benchmark
+        "kato2012-claim5.2.3",
         "afifi2014-tab7",  # Linux' westwood has another filter than the Westwood+ of the thesis
     }
     assert all(itertools.chain.from_iterable(wrong.values()))
