@@ -35,6 +35,7 @@ SHORT = {
     "afifi2014/fig13-15.yml": Short(20, "cca=ftat"),
     "afifi2014/fig27-30.yml": Short(20, "cca=ftat"),
     "afifi2014/fig37-39-short.yml": Short(10, "rate=2mbit"),
+    "afifi2014/fig39-536-short.yml": Short(10, ""),
     "afifi2014/fig41-short.yml": Short(10, ""),
     "afifi2014/geo-one-way.yml": Short(20, "cca=ftat|hybla"),
     "afifi2014/geo-one-way-536.yml": Short(20, "cca=hybla"),
@@ -66,7 +67,7 @@ SHORT = {
     "kato2012/fig5.11-5.12-short.yml": Short(8, "cca=ttfwc2,ab=120ms,seed=1"),
     "kato2012/fig5.13-5.15-short.yml": Short(4, "tp=90,rtt=16ms,seed=1"),
     "kato2012/fig5.16-5.18-short.yml": Short(8, "tp=90,rtt=16ms,seed=1"),
-    "afifi2014/fig27-sack.yml": Short(20, "cca=ftat"),
+    "afifi2014/fig27-sack.yml": Short(20, ""),
     "kato2012/random-loss-short.yml": Short(8, "tp=90,seed=1"),
     "kato2012/slowcc-bdp-short.yml": Short(20, "cca=ttfwc2,x=800ms,seed=1"),
     "kato2012/slowcc-short.yml": Short(30, "cca=ttfwc2,x=800ms"),
@@ -115,6 +116,7 @@ def shortened(text: str, length_s: int) -> str:
     for claims in ("claims", "guards", "expectations", "published"):
         data.pop(claims, None)
     data["repeats"] = 1  # seeds are for claims
+    data.get("captures", {}).pop("keep", None)  # other programs read them, too
     return json.dumps(data)
 
 
