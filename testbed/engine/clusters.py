@@ -19,6 +19,8 @@ from base.errors import UsageError
 from testbed.engine import stub
 
 LOCAL = "local"
+CONNECT_S = 30
+"""How long a scheduler may take to answer."""
 
 
 def _jobqueue(name: str) -> Callable[[int], Any]:
@@ -94,7 +96,7 @@ def client_of(scheduler: str, kind: str, workers: int) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         try:
             if scheduler:
-                client = stack.enter_context(distributed.Client(scheduler, timeout=30, set_as_default=False))
+                client = stack.enter_context(distributed.Client(scheduler, timeout=CONNECT_S, set_as_default=False))
             else:
                 with _undisturbed():  # Ctrl-C is for this process, which ends its workers in order
                     cluster = stack.enter_context(KINDS[kind](workers))

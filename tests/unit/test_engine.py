@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from base.errors import UsageError, WarpbedError
-from testbed.engine import conductor, options, stub
+from testbed.engine import clusters, conductor, options, stub
 from testbed.engine.conductor import DaskRunner
 from testbed.engine.order import expected_s, longest_first
 from testbed.engine.store import Store
@@ -377,3 +377,30 @@ def test_a_run_takes_a_cpu_that_no_other_run_has(tmp_path: Path, monkeypatch: py
         for _, lock in taken:
             os.close(lock)
     assert "MiB" in stub._free_cpu(lambda: False, 1 << 60)
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("slurm", "--cluster slurm: .*cores"),
+        ("lsf", "--cluster lsf: .*cores"),
+        ("ssh", "warpbed.ssh.hosts"),
+        ("kubernetes", "--cluster kubernetes: .*dask_kubernetes"),
+    ],
+)
+def test_a_cluster_that_is_not_configured_or_installed_is_one_clear_error(kind: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says), clusters.client_of("", kind, 1):
+        pass
+
+
+def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "CONNECT_S", 0.5)
+    with (
+        pytest.raises(UsageError, match=r"--scheduler tcp://127\.0\.0\.1:1: "),
+        clusters.client_of("tcp://127.0.0.1:1", "local", 1),
+    ):
+        pass
+
+
+def test_every_kind_of_cluster_can_be_asked_for() -> None:
+    assert set(options.CLUSTERS) == set(clusters.KINDS)
