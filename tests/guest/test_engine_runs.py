@@ -162,3 +162,25 @@ def test_a_failed_run_comes_home_with_its_logs_and_the_workers_name(
     kept = sorted((results / "small").glob("*.failed-*"))
     assert len(kept) == 2, "both attempts"
     assert all((folder / "raw/console.log").read_text() for folder in kept)
+
+
+def test_ctrl_c_ends_what_runs_and_leaves_nothing(kernel: GuestKernel, tmp_path: Path) -> None:
+    file, results = lab.write(tmp_path, LONGER), tmp_path / "results"
+    client = subprocess.Popen(
+        lab.command("execute", file, "--engine", "dask", "--workers", "1", "--results", results), cwd=lab.ROOT, text=True,
+        env={**os.environ, "PYTHONPATH": str(lab.ROOT)}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    try:
+        wait_until(lambda: guests(results), 120, while_running=client)
+        os.killpg(client.pid, signal.SIGINT)  # as a terminal sends it, to all of them
+        words, _ = client.communicate(timeout=200)
+    finally:
+        client.kill()
+        client.wait()
+    assert client.returncode == 1 and "interrupted; 0 of 2 runs are complete" in words, words
+    assert "Traceback" not in words
+    wait_until(lambda: not guests(results), 60)
+    wait_until(
+        lambda: not results.is_dir() or not [path.name for path in results.iterdir() if path.name.startswith(".")], 60
+    )
