@@ -6,7 +6,10 @@ The scheduler is Dask's own, the runs only sleep. tests/guest/test_engine_runs.p
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from argparse import Namespace
@@ -27,6 +30,7 @@ from testbed.experiments import prepare
 from testbed.results import Results
 from testbed.runner import Job
 from tests import lab
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::UserWarning"),
@@ -404,3 +408,40 @@ def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch)
 
 def test_every_kind_of_cluster_can_be_asked_for() -> None:
     assert set(options.CLUSTERS) == set(clusters.KINDS)
+
+
+def test_a_scheduler_that_goes_away_ends_the_command_with_words(
+    jobs: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scheduler.json"
+    scheduler = subprocess.Popen(
+        [sys.executable, "-P", "-m", "distributed.cli.dask_scheduler", "--scheduler-file", file, "--host", "127.0.0.1", "--port", "0",
+         "--no-dashboard"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
+    )  # fmt: skip
+    try:
+        wait_until(lambda: file.exists() and file.read_text().endswith("}"))
+        monkeypatch.setattr(conductor, "PATIENCE_S", 1.0)
+        host: Any = FakeHost()
+        with clusters.client_of(str(json.loads(file.read_text())["address"]), "local", 0) as client:
+            runner = DaskRunner(Results(tmp_path / "results", "small"), host, client, print)
+            failures: list[BaseException] = []
+
+            def conduct() -> None:
+                try:
+                    runner.run_all(jobs)
+                except WarpbedError as error:
+                    failures.append(error)
+
+            thread = threading.Thread(target=conduct)
+            thread.start()
+            time.sleep(1)
+            scheduler.kill()
+            thread.join(60)
+            assert not thread.is_alive()
+    finally:
+        scheduler.kill()
+        scheduler.wait()
+    (failure,) = failures
+    assert "the scheduler is gone" in str(failure) and "the same command resumes" in str(failure)
+    assert capsys.readouterr().err.count("waiting for workers") == 1
+    assert not [path.name for path in (tmp_path / "results").iterdir() if path.name.startswith(".engine")]
