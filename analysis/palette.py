@@ -1,7 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours of lines in figures, reports and dashboards."""
+"""Colours of lines in figures, reports and dashboards: an algorithm has the same one everywhere."""
 
 from __future__ import annotations
 
+import zlib
+
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6d4bb0", "#4d4d4d")
 """Okabe and Ito's, which people with any colour vision tell apart; dashes and marks do it in print."""
+
+ALGORITHMS = (
+    "reno", "cubic", "medley", "vegas", "fast", "ctcp", "bbr", "westwood",
+    "creno", "ghighspeed", "ftat", "ttfwc", "highspeed", "iss", "hoe", "scalable",
+    "perack", "lbc", "miss", "js", "liss", "ssipp", "past", "spm",
+    "astart_bwe", "astart_ere", "hybla", "htcp", "bic", "illinois", "veno", "yeah",
+    "cdg", "dctcp", "lp", "nv",
+)  # fmt: skip
+"""In rows of as many as there are colours: those of a row differ in colour, those of a column in shape and dashes."""
+
+
+def place(algorithm: str) -> int:
+    """An algorithm's own number: its colour is COLOURS[place % len(COLOURS)]. One that is not listed gets a steady one after them."""
+    if algorithm in ALGORITHMS:
+        return ALGORITHMS.index(algorithm)
+    return len(ALGORITHMS) + zlib.crc32(algorithm.encode()) % 1000

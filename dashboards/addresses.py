@@ -7,8 +7,9 @@ ZERO_S = 946_684_800
 """Dashboards over a run's own time start here: 2000-01-01 00:00:00 UTC shows as 00:00:00, and zooming works."""
 TITLES = {
     "experiments": "Experiments", "run": "Run", "compare": "Compare", "sweep": "Sweep", "campaign": "Campaign", "fidelity": "Fidelity",
+    "reproduction": "Reproduction",
 }  # fmt: skip
-SEVERAL = ("experiments", "compare", "fidelity")
+SEVERAL = ("experiments", "compare", "fidelity", "reproduction")
 """Dashboards over several experiments."""
 ELAPSED = ("run", "compare")
 """Dashboards over a run's own time."""
@@ -20,6 +21,8 @@ def uid(name: str) -> str:
 
 def url(origin: str, target: str) -> str:
     """Where a link leads. What is chosen at its origin is chosen there too, as far as the target has a place for it."""
+    if target == "reproduction":  # is about theses, whatever the experiments
+        return f"/d/{uid(target)}"
     if target not in SEVERAL:
         chosen = ["var-experiment=${experiment:percentencode}"]
     elif origin in SEVERAL:

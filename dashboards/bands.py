@@ -2,8 +2,8 @@
 """Means with their 95 % intervals as bands, and charts whose horizontal axis is a number.
 
 Grafana ties a band's edges by their fixed names, and the groups to draw are only known to the database. So each group gets a slot,
-1 to SLOTS by its name: its mean is the series "1: reno", its edges are "1 low 95 %" and "1 high 95 %". Groups beyond the last slot
-have their mean only.
+1 to SLOTS, and its edges are "1 low 95 %" and "1 high 95 %". Where all groups are algorithms, the slot has the algorithm's colour and
+the mean its name; else slots go by the groups' order and the mean is "1: 250p". Groups beyond the last slot have their mean only.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from grafana_foundation_sdk.models import common as model
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models import xychart as shown
 
-from analysis.palette import COLOURS
-from dashboards.parts import Query, framed, legend
+from analysis.palette import ALGORITHMS, COLOURS
+from dashboards.parts import MORE, Query, algorithm_colours, framed, legend
 
-SLOTS = 6
+SLOTS = 24
 LOW, HIGH = "low 95 %", "high 95 %"
 HIDDEN = ("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False})
 
@@ -28,11 +28,18 @@ def edges(means: str, keys: str) -> str:
 
     means: SQL with the columns of `keys`, name, mean, deviation (of the sample) and runs. Columns: those of `keys`, metric, value
     """
+    known = ", ".join(f"'{name}'" for name in ALGORITHMS)
     return f"""
         SELECT {keys}, v.metric, v.value FROM (
-            SELECT c.*, dense_rank() OVER (ORDER BY c.name) AS slot, coalesce(t.t975, 1.96) * c.deviation / sqrt(c.runs) AS half
-            FROM ({means}) c LEFT JOIN student_t t ON t.df = c.runs - 1) d
-        CROSS JOIN LATERAL (VALUES (d.slot || ': ' || d.name, d.mean),
+            SELECT c.*, coalesce(t.t975, 1.96) * c.deviation / sqrt(c.runs) AS half,
+                CASE WHEN bool_and(c.place IS NOT NULL) OVER () THEN c.colour + 1 + {len(COLOURS)} *
+                    (dense_rank() OVER (PARTITION BY c.colour ORDER BY c.name) - 1)
+                    ELSE dense_rank() OVER (ORDER BY c.name) END AS slot,
+                CASE WHEN bool_and(c.place IS NOT NULL) OVER () THEN '' ELSE dense_rank() OVER (ORDER BY c.name) || ': ' END AS number
+            FROM (SELECT m.*, n.place, (n.place - 1) % {len(COLOURS)} AS colour FROM ({means}) m
+                CROSS JOIN LATERAL (SELECT array_position(ARRAY[{known}], split_part(m.name, '{MORE}', 1)) AS place) n) c
+            LEFT JOIN student_t t ON t.df = c.runs - 1) d
+        CROSS JOIN LATERAL (VALUES (d.number || d.name, d.mean),
             (CASE WHEN d.slot <= {SLOTS} THEN d.slot || ' {LOW}' END, d.mean - d.half),
             (CASE WHEN d.slot <= {SLOTS} THEN d.slot || ' {HIGH}' END, d.mean + d.half)) v(metric, value)
         WHERE v.metric IS NOT NULL AND v.value IS NOT NULL ORDER BY 1, 2"""
@@ -54,7 +61,8 @@ def completed(points: str, x: str) -> str:
 
 def banded(panel: Any, *, filled: bool) -> Any:
     """Colour the slots. filled: the panel fills between two series (time series); others draw the edges as dashed lines."""
-    for slot, colour in enumerate(COLOURS[:SLOTS], start=1):
+    for slot in range(1, SLOTS + 1):
+        colour = COLOURS[(slot - 1) % len(COLOURS)]
         fixed = ("color", {"mode": "fixed", "fixedColor": colour})
         panel = panel.override_by_regexp(f"/^{slot}: /", _values(fixed))
         for edge in (LOW, HIGH):
@@ -65,7 +73,7 @@ def banded(panel: Any, *, filled: bool) -> Any:
             else:
                 style = [("custom.show", "lines"), ("custom.lineStyle", {"fill": "dash", "dash": [6, 4]})]
             panel = panel.override_by_name(f"{slot} {edge}", _values(fixed, HIDDEN, *style))
-    return panel
+    return algorithm_colours(panel)
 
 
 def chart(
@@ -77,16 +85,19 @@ def chart(
     *,
     y_label: str,
     joined: bool,
+    marks: bool = True,
     width: int = 12,
-    height: int = 9,
+    height: int = 8,
 ) -> Any:
     """Values against a number, as one series per name, on an axis that starts at 0.
 
     query: a table with the columns of x[0] (a number), series and value, `completed`; x: that column, the axis' label and its unit
-    joined: a line through each series' points, from left to right
+    joined: a line through each series' points, from left to right; marks: the points too
+    The labels say the units: an XY chart of 9.4 writes none at its ticks, and scales the numbers.
     """
     column, label, x_unit = x
     show = shown.ScatterShow.POINTS_AND_LINES if joined else shown.ScatterShow.POINTS
+    show = show if marks else shown.ScatterShow.LINES
     panel = xychart.Panel().series_mapping(shown.SeriesMapping.AUTO).show(show).line_width(1).legend(legend())
     panel = panel.dims(xychart.XYDimensionConfig().frame(0).x(label)).series([])
     panel = panel.tooltip(common.VizTooltipOptions().mode(model.TooltipDisplayMode.SINGLE).sort(model.SortOrder.NONE))
@@ -99,7 +110,9 @@ def chart(
         ("organize", {"excludeByName": {}, "indexByName": {}, "renameByName": {matrix: label}}),
     ):  # fmt: skip
         panel = panel.with_transformation(models.DataTransformerConfig(id_val=kind, options=options))
-    return panel.override_by_name(label, _values(("unit", x_unit), ("custom.axisLabel", label), ("min", None)))
+    return algorithm_colours(panel).override_by_name(
+        label, _values(("unit", x_unit), ("custom.axisLabel", label), ("min", None), ("max", None))
+    )
 
 
 def _values(*properties: tuple[str, Any]) -> list[models.DynamicConfigValue]:

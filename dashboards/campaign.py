@@ -5,7 +5,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.parts import Query, Variable, assembled, bars, board, length, lines, number, one_of, rows
+from dashboards.parts import (
+    Query,
+    Variable,
+    algorithm_colours,
+    assembled,
+    bars,
+    board,
+    length,
+    lines,
+    number,
+    one_of,
+    rows,
+)
 
 # A campaign's transfers are runs. Their clock is the measured hosts' own, or the campaign's where it is in virtual time, in which
 # each transfer begins at the same instant. Between two hosts of an experiment that names no receiver there is one path.
@@ -34,7 +46,7 @@ MEDIAN_GOODPUT = f"""
     FROM {FLOWS} WHERE {WHERE}
 """
 COMPLETION_BY_SIZE = f"""
-    SELECT f.size || ' ' || f.cca AS transfer, {MEDIAN_COMPLETION} AS completion_s
+    SELECT f.size, f.cca, {MEDIAN_COMPLETION} AS completion_s
     FROM {FLOWS} WHERE {WHERE}
     GROUP BY f.size, f.size_bytes, f.cca ORDER BY f.size_bytes, f.cca LIMIT 60
 """
@@ -54,6 +66,13 @@ PATH_UNITS: dict[str, list[tuple[str, Any]]] = {
 }
 
 
+PATH_WORDS = {
+    "receiver": ("Receiver", 160), "size": ("Size", 100), "cca": ("Algorithm", 120), "transfers": ("Transfers", 100),
+    "goodput_mbps": ("Goodput, mean", 0), "deviation_mbps": ("Goodput, deviation", 0), "completion_s": ("Completion, median", 0),
+    "loss": ("Sent again", 0), "rtt_min_ms": ("RTT, least", 0),
+}  # fmt: skip
+
+
 def over_time(value: str, metric: str) -> Query:
     return Query(
         f"""
@@ -67,7 +86,7 @@ def over_time(value: str, metric: str) -> Query:
 
 def by_hour(value: str, name: str) -> Query:
     return Query(f"""
-        SELECT lpad(extract(hour FROM f.clock)::text, 2, '0') || ' h' AS hour, {value} AS {name}
+        SELECT lpad(extract(hour FROM f.clock)::text, 2, '0') || ' h' AS hour, {value} AS "{name}"
         FROM {FLOWS} WHERE {WHERE} GROUP BY 1 ORDER BY 1
     """)
 
@@ -108,11 +127,13 @@ def dashboard() -> Any:
             Query(f"{TRANSFERS} AND f.verdict <> 'valid'"),
             width=6,
         ),
-        lines(
-            "Goodput by algorithm",
-            "Mean over the transfers of each interval.",
-            "Mbits",
-            over_time("avg(goodput_mbps)", "f.cca"),
+        algorithm_colours(
+            lines(
+                "Goodput by algorithm",
+                "Mean over the transfers of each interval.",
+                "Mbits",
+                over_time("avg(goodput_mbps)", "f.cca"),
+            )
         ),
         lines(
             "Completion time by size",
@@ -137,7 +158,7 @@ def dashboard() -> Any:
             "Goodput by time of day",
             "Mean over the transfers that started in each hour (UTC; of a campaign in virtual time its own clock, which begins at 0 h).",
             "Mbits",
-            by_hour("avg(f.goodput_mbps)", "goodput_mbps"),
+            by_hour("avg(f.goodput_mbps)", "Goodput"),
             "hour",
         ),
         bars(
@@ -145,8 +166,16 @@ def dashboard() -> Any:
             "Median over the transfers; the most frequent 60 pairs.",
             "s",
             Query(COMPLETION_BY_SIZE),
-            "transfer",
+            "size",
+            by=("cca", "completion_s"),
         ),
-        rows("Paths", "Each receiver, size and algorithm.", Query(PATHS), height=10, overrides=PATH_UNITS),
+        rows(
+            "Paths",
+            "Each receiver, size and algorithm.",
+            Query(PATHS),
+            height=10,
+            overrides=PATH_UNITS,
+            columns=PATH_WORDS,
+        ),
     ]
     return assembled(page, variables, panels)

@@ -8,13 +8,17 @@ from typing import Any
 from dashboards.addresses import ZERO_S
 from dashboards.bands import banded, chart, completed, edges
 from dashboards.parts import (
+    COUNTED,
+    LEGIBLE_MS,
+    MORE,
     SELECT_COMPLETE,
     Query,
     Variable,
+    algorithm_colours,
     assembled,
     board,
     bucketed,
-    distribution,
+    legend,
     lines,
     one_of,
     rows,
@@ -24,16 +28,28 @@ from dashboards.parts import (
 CHOSEN = one_of("r.run", "runs")
 RUNS = f"{one_of('r.experiment', 'experiments')} AND {CHOSEN}"
 AT = f"p.t_s BETWEEN $__unixEpochFrom() - {ZERO_S} AND $__unixEpochTo() - {ZERO_S}"
-SHOWN = f"p.width_ms = width_ms(r.finest_ms, $__interval_ms) AND {AT}"
+LEGIBLE = f"p.width_ms = width_ms(r.finest_ms, greatest($__interval_ms, {LEGIBLE_MS})) AND {AT}"
 SECONDS = f"p.width_ms = width_ms(r.finest_ms, greatest($__interval_ms, 1000)) AND {AT}"
-NAME = "concat_ws(' ', nullif(r.cca, ''), r.label)"
+# Short names, made of what differs among the runs that are shown; `setting` is what the seeds of a cell have in common.
+# OFFSET 0: a name is made once for its run, not for each of its points.
+NAMED = f"""(SELECT q.*, concat_ws('{MORE}', nullif(q.cca, ''), nullif(concat_ws(', ', o.words), '')) AS setting,
+        concat_ws('{MORE}', nullif(q.cca, ''),
+            nullif(concat_ws(', ', o.words, CASE WHEN w.seeds > 1 THEN 'seed ' || q.seed END), '')) AS name
+    FROM (SELECT count(DISTINCT r.experiment) AS experiments, count(DISTINCT r.seed) AS seeds,
+            ARRAY(SELECT v.name FROM run_params v JOIN runs r USING (run_id) WHERE {RUNS} AND v.name <> 'cca'
+                GROUP BY 1 HAVING count(DISTINCT v.value) > 1) AS differing FROM runs r WHERE {RUNS}) w
+    JOIN runs q ON true
+    CROSS JOIN LATERAL (SELECT nullif(concat_ws(', ', CASE WHEN w.experiments > 1 THEN q.experiment END,
+        (SELECT string_agg(v.name || ' ' || v.value, ', ' ORDER BY v.name) FROM run_params v
+            WHERE v.run_id = q.run_id AND v.name = ANY(w.differing))), '') AS words) o
+    WHERE {RUNS.replace("r.", "q.")} OFFSET 0)"""
 GROUP = f"""
-    CASE WHEN {one_of("'algorithm'", "by")} THEN r.cca
+    CASE WHEN {one_of("'setting'", "by")} THEN r.setting WHEN {one_of("'algorithm'", "by")} THEN r.cca
     ELSE coalesce((SELECT min(v.value) FROM run_params v WHERE v.run_id = r.run_id AND {one_of("v.name", "by")}), '–') END
 """
 
 SELECT_RUNS = f"""
-    SELECT r.run AS __value, concat_ws(' ', nullif(r.cca, ''), r.label) AS __text
+    SELECT r.run AS __value, CASE WHEN r.params ? 'cca' THEN r.label ELSE concat_ws(' ', nullif(r.cca, ''), r.label) END AS __text
     FROM runs r
     WHERE {one_of("r.experiment", "experiments")} AND r.status = 'complete'
     ORDER BY r.cca, r.label, r.run LIMIT 200
@@ -44,16 +60,16 @@ SELECT_FIRST = f"""
     ORDER BY {CHOSEN} DESC, r.cca, r.label, r.run LIMIT 1
 """
 SELECT_GROUPINGS = f"""
-    SELECT 'algorithm' AS name
-    UNION SELECT DISTINCT v.name FROM run_params v JOIN runs r USING (run_id)
-    WHERE {one_of("r.experiment", "experiments")}
-    ORDER BY 1
+    SELECT name FROM (SELECT 'setting' AS name, 1 AS place UNION ALL SELECT 'algorithm', 2
+    UNION ALL SELECT DISTINCT v.name, 3 FROM run_params v JOIN runs r USING (run_id)
+    WHERE {one_of("r.experiment", "experiments")}) known
+    GROUP BY 1 ORDER BY min(place), 1
 """
 JAIN = f"""
     SELECT time, metric, sum(share) * sum(share) / nullif(count(*) * sum(share * share), 0) AS value FROM (
         SELECT $__timeGroup(t, $__interval) AS time, metric, flow, avg(goodput_mbps) AS share
-        FROM (SELECT elapsed(p.t_s) AS t, {NAME} AS metric, p.flow, p.goodput_mbps
-            FROM flow_points p JOIN runs r USING (run_id)
+        FROM (SELECT elapsed(p.t_s) AS t, r.name AS metric, p.flow, p.goodput_mbps
+            FROM flow_points p JOIN {NAMED} r USING (run_id)
             WHERE {RUNS} AND {SECONDS} AND p.goodput_mbps IS NOT NULL) points
         GROUP BY 1, 2, 3) shares
     GROUP BY 1, 2 HAVING sum(share) > 0 ORDER BY 1
@@ -83,41 +99,77 @@ QUANTILE_UNITS = {
     **{f"rtt_p{percent}_ms": [("unit", "ms")] for percent in (5, 50, 95)},
     **{f"goodput_p{percent}_mbps": [("unit", "Mbits")] for percent in (5, 50, 95)},
 }
+QUANTILE_WORDS = {
+    "cca": ("Algorithm", 160), "points": ("Points", 100),
+    **{f"rtt_p{percent}_ms": (f"RTT, {percent} %", 0) for percent in (5, 50, 95)},
+    **{f"goodput_p{percent}_mbps": (f"Goodput, {percent} %", 0) for percent in (5, 50, 95)},
+}  # fmt: skip
 INTERVAL = (
-    "Mean over the runs that share an algorithm or a parameter's value (variable Grouped by), with its 95 % confidence "
-    "interval as a band (Student's t; none for one run)."
+    "Mean over the runs of a group (variable Grouped by); where they differ in their seeds alone, with the 95 % confidence interval as a "
+    "band (Student's t; none for one run). A group that mixes settings says how many, and has no band. Invalid runs do not "
+    "count, of runs with the same packets one."
 )
 
 
-def over_time(value: str) -> Query:
-    return Query(bucketed(value, RUNS, metric=NAME), series=True)
+def coloured(*arguments: Any, **more: Any) -> Any:
+    """Lines of runs; their names stand aside, where there is room for a dozen."""
+    return algorithm_colours(lines(*arguments, points=False, **more)).legend(legend(aside=True))
+
+
+def grouped(title: str, unit: str, value: str) -> Any:
+    panel = banded(lines(title, INTERVAL, unit, by_group(value), points=False), filled=True)
+    return panel.legend(legend(aside=True))
+
+
+def over_time(value: str, finest_ms: str = "") -> Query:
+    return Query(bucketed(value, RUNS, metric="r.name", runs=NAMED, finest_ms=finest_ms), series=True)
 
 
 def by_group(value: str) -> Query:
-    """Means over the runs of an algorithm or of a parameter's value, with their intervals; each run counts once per bucket."""
-    of_runs = f"""SELECT $__timeGroup(t, $__interval) AS time, name, run_id, {value} AS value
-        FROM (SELECT elapsed(p.t_s) AS t, {GROUP.strip()} AS name, p.*
-            FROM flow_points p JOIN runs r USING (run_id)
-            WHERE {RUNS} AND {SHOWN}) points
-        GROUP BY 1, 2, 3 HAVING {value} IS NOT NULL"""
-    means = f"""SELECT time, name, avg(value) AS mean, stddev_samp(value) AS deviation, count(*) AS runs
-        FROM ({of_runs}) of_runs GROUP BY 1, 2"""
+    """Means over the runs of a group, with their intervals; each run counts once per bucket, and of those with the same packets one."""
+    runs = f"""(SELECT DISTINCT ON (r.params, coalesce(r.environment->>'packets', r.run_id::text)) r.run_id, r.finest_ms, r.params,
+            {GROUP.strip()} AS name FROM {NAMED} r WHERE {COUNTED}
+            ORDER BY r.params, coalesce(r.environment->>'packets', r.run_id::text), r.run_id)"""
+    means = f"""WITH chosen AS {runs},
+        of_runs AS (SELECT $__timeGroup(t, $__interval) AS time, name, run_id, {value} AS value
+            FROM (SELECT elapsed(p.t_s) AS t, r.name, p.* FROM flow_points p JOIN chosen r USING (run_id) WHERE {LEGIBLE}) points
+            GROUP BY 1, 2, 3 HAVING {value} IS NOT NULL),
+        groups AS (SELECT name, count(DISTINCT params) AS settings FROM chosen GROUP BY 1)
+        SELECT o.time, o.name || CASE WHEN g.settings > 1 THEN '{MORE}mean of ' || g.settings || ' settings' ELSE '' END AS name,
+            avg(o.value) AS mean, CASE WHEN g.settings = 1 THEN stddev_samp(o.value) END AS deviation, count(*) AS runs
+        FROM of_runs o JOIN groups g USING (name) GROUP BY 1, 2, g.settings"""
     return Query(edges(means, "time"), series=True)
 
 
-def spread(column: str) -> Query:
-    """Values of a column of points, drawn at random where there are very many."""
-    return Query(
-        f"""
-        SELECT time, metric, value FROM (
-            SELECT elapsed(p.t_s) AS time, concat_ws(' ', nullif(r.cca, ''), p.flow) AS metric, p.{column} AS value
-            FROM flow_points p JOIN runs r USING (run_id)
-            WHERE {RUNS} AND {SECONDS} AND p.{column} IS NOT NULL
-            ORDER BY md5(p.t_s::text || r.run) LIMIT 10000) points
-        ORDER BY time
-        """,
-        series=True,
+STEPS = 60
+
+
+def distribution(title: str, of: str, column: str) -> Any:
+    """The share of points of one second at or below each value, by algorithm."""
+    query = f"""
+        WITH points AS (SELECT series, value FROM (
+            SELECT r.cca AS series, p.{column} AS value FROM flow_points p JOIN runs r USING (run_id)
+            WHERE {RUNS} AND {SECONDS} AND p.{column} IS NOT NULL AND r.cca <> ''
+            ORDER BY md5(p.t_s::text || r.run) LIMIT 10000) drawn),
+        steps AS (SELECT min(value) + (max(value) - min(value)) * i / {STEPS} AS at
+            FROM points, generate_series(0, {STEPS}) i GROUP BY i)
+        SELECT s.at, p.series, avg(CASE WHEN p.value <= s.at THEN 100.0 ELSE 0.0 END) AS value
+        FROM points p CROSS JOIN (SELECT DISTINCT at FROM steps) s GROUP BY 1, 2 ORDER BY 1, 2 LIMIT {STEPS * 200}
+    """
+    said = (
+        "The share of the points whose value is at or below the value: further left is less, steeper is steadier. Points of one second, or "
+        "of the panel's interval where that is longer; at most 10 000 of them."
     )
+    return chart(
+        title,
+        said,
+        "none",
+        Query(query),
+        ("at", of, "none"),
+        y_label="Share of the points, %",
+        joined=True,
+        marks=False,
+    ).max(100)
 
 
 def dashboard() -> Any:
@@ -129,40 +181,41 @@ def dashboard() -> Any:
         Variable("run", "First run", SELECT_FIRST, hidden=True),
         Variable("by", "Grouped by", SELECT_GROUPINGS),
     ]
-    spread_of = "Of points of one second, or of the panel's interval where that is longer; at most 10 000 of them."
     panels = [
-        lines(
+        coloured(
             "Throughput",
             "Mean over each run's flows, of wire bytes per interval.",
             "Mbits",
-            over_time("avg(throughput_mbps)"),
+            over_time("avg(throughput_mbps)", LEGIBLE_MS),
         ),
-        lines(
+        coloured(
             "Congestion window", "Mean over each run's flows.", "none", over_time("avg(cwnd_packets)"), label="packets"
         ),
-        lines("Round-trip time", "Mean of the samples from the capture.", "ms", over_time("avg(rtt_ms)")),
-        lines("In flight", "Greatest of each run's flows.", "bytes", over_time("max(in_flight_bytes)")),
-        banded(lines("Goodput by group", INTERVAL, "Mbits", by_group("avg(goodput_mbps)")), filled=True),
-        banded(lines("Round-trip time by group", INTERVAL, "ms", by_group("avg(rtt_ms)")), filled=True),
-        lines(
+        coloured("Round-trip time", "Mean of the samples from the capture.", "ms", over_time("avg(rtt_ms)")),
+        coloured("In flight", "Greatest of each run's flows.", "bytes", over_time("max(in_flight_bytes)")),
+        grouped("Goodput by group", "Mbits", "avg(goodput_mbps)").min(0),
+        grouped("Round-trip time by group", "ms", "avg(rtt_ms)").min(0),
+        coloured(
             "Jain's index",
             "Of the flows' goodputs in each interval (Kato 2012 eq 5.2): 1 is fair, 1/n is one flow with everything. "
             "Runs of one flow are always 1.",
             "none",
             Query(JAIN, series=True),
-        ),
+        )
+        .min(0)
+        .max(1),
         chart(
             "Throughput against delay",
             "Goodput and RTT of each run, a point each, by algorithm: up and to the left is better. Means over the run's flows, "
             "each over its own time.",
-            "Mbits",
+            "none",
             Query(THROUGHPUT_AGAINST_DELAY),
-            ("rtt_ms", "Mean RTT", "ms"),
-            y_label="Goodput of a flow",
+            ("rtt_ms", "Mean RTT, ms", "none"),
+            y_label="Goodput of a flow, Mbit/s",
             joined=False,
         ),
-        distribution("Distribution of RTT by algorithm", spread_of, "ms", spread("rtt_ms")),
-        distribution("Distribution of goodput by algorithm", spread_of, "Mbits", spread("goodput_mbps")),
+        distribution("Distribution of RTT by algorithm", "Round-trip time, ms", "rtt_ms"),
+        distribution("Distribution of goodput by algorithm", "Goodput, Mbit/s", "goodput_mbps"),
         rows(
             "Quantiles",
             "Quantiles of RTT and goodput over points of one second (or of the panel's interval, where that is longer), "
@@ -170,6 +223,7 @@ def dashboard() -> Any:
             Query(QUANTILES),
             height=6,
             overrides=QUANTILE_UNITS,
+            columns=QUANTILE_WORDS,
         ),
     ]
     return assembled(page, variables, panels)

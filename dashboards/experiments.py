@@ -18,10 +18,17 @@ SELECT_VERDICTS = f"""
 """
 COUNT = f"SELECT count(*) AS runs FROM {RUNS} WHERE {WHERE}"
 EVERY_RUN = f"""
-    SELECT experiment, run, verdict_shown AS verdict, cca, label AS parameters, seed::text AS seed, host, kernel, duration_s, wall_s,
-        reasons, error, made_at, ingested_at AS stored_at, ({ZERO_S} + duration_s) * 1000 AS to_ms
+    SELECT experiment, run, verdict_shown AS verdict, cca, (SELECT string_agg(v.name || ' ' || v.value, ', ' ORDER BY v.name)
+            FROM run_params v WHERE v.run_id = r.run_id AND v.name <> 'cca') AS parameters,
+        seed::text AS seed, host, kernel, duration_s, wall_s, concat_ws('; ', nullif(reasons, ''), nullif(error, '')) AS why, made_at,
+        ({ZERO_S} + duration_s) * 1000 AS to_ms
     FROM {RUNS} WHERE {WHERE} ORDER BY experiment, cca, label, run LIMIT 5000
 """
+RUN_WORDS = {
+    "experiment": ("Experiment", 120), "run": ("Run", 205), "verdict": ("Verdict", 68), "cca": ("Algorithm", 88),
+    "parameters": ("Parameters", 270), "seed": ("Seed", 90), "host": ("Host", 65), "kernel": ("Kernel", 75), "duration_s": ("Length", 70),
+    "wall_s": ("Took", 70), "why": ("Why", 0), "made_at": ("Made", 150),
+}  # fmt: skip
 BY_VERDICT = f"""
     SELECT experiment,
         count(*) FILTER (WHERE verdict_shown = 'valid') AS valid,
@@ -92,12 +99,13 @@ def dashboard() -> Any:
             height=14,
             overrides={
                 **verdict_colours(),
-                "run": [run_link(), ("custom.width", 260)],
+                "run": [run_link()],
                 "duration_s": [("unit", "s")],
                 "wall_s": [("unit", "s")],
                 "seed": WHOLE,
                 "to_ms": [("custom.hidden", True)],
             },
+            columns=RUN_WORDS,
         ),
         bars(
             "Verdicts by experiment",

@@ -17,8 +17,8 @@ VALID_SHARE = f"""
 """
 ASKED_AND_MEASURED = f"""
     SELECT r.experiment, r.run, r.verdict, r.host, r.spec #>> '{{topology,params,rate}}' AS rate_asked,
-        r.spec #>> '{{topology,params,delay}}' AS delay_asked, r.spec #>> '{{topology,params,buffer}}' AS buffer_asked,
-        q.queue_max_packets AS queue_max_measured, u.utilization, l.rtt_min_ms AS rtt_min_measured,
+        u.utilization, r.spec #>> '{{topology,params,delay}}' AS delay_asked, l.rtt_min_ms AS rtt_min_measured,
+        r.spec #>> '{{topology,params,buffer}}' AS buffer_asked, q.queue_max_packets AS queue_max_measured,
         coalesce(nullif(r.reasons, ''), 'as asked') AS findings
     FROM runs r
     LEFT JOIN (SELECT run_id, value AS queue_max_packets FROM run_metrics WHERE name = 'queue_max_packets') q USING (run_id)
@@ -26,6 +26,11 @@ ASKED_AND_MEASURED = f"""
     LEFT JOIN (SELECT run_id, value AS rtt_min_ms FROM run_metrics WHERE name = 'rtt_min_ms') l USING (run_id)
     WHERE {WHERE} AND r.status = 'complete' ORDER BY r.verdict, r.experiment, r.cca, r.label LIMIT 2000
 """
+ASKED_WORDS = {
+    "experiment": ("Experiment", 140), "run": ("Run", 220), "verdict": ("Verdict", 75), "host": ("Host", 70),
+    "rate_asked": ("Rate", 90), "utilization": ("Link in use", 95), "delay_asked": ("Delay", 80), "rtt_min_measured": ("Least RTT", 95),
+    "buffer_asked": ("Buffer", 80), "queue_max_measured": ("Longest queue", 115), "findings": ("Findings", 0),
+}  # fmt: skip
 BY_RULE = f"""
     SELECT x.rule, count(*) FILTER (WHERE x.severity = 'error') AS errors,
         count(*) FILTER (WHERE x.severity <> 'error') AS warnings
@@ -35,8 +40,8 @@ BY_RULE = f"""
     ORDER BY 1
 """
 HEADROOM = f"""
-    SELECT r.host || ' ' || r.run AS run, r.duration_s / nullif(r.wall_s, 0) AS headroom
-    FROM runs r WHERE {WHERE} AND r.wall_s > 0 ORDER BY 2 LIMIT 60
+    SELECT r.host, r.experiment, r.run, r.duration_s / nullif(r.wall_s, 0) AS headroom
+    FROM runs r WHERE {WHERE} AND r.wall_s > 0 ORDER BY 4, 3 LIMIT 1000
 """
 EXCLUDED_RUNS = f"""
     SELECT r.experiment, r.run, coalesce(nullif(r.verdict, ''), r.status) AS verdict, r.reasons, r.error
@@ -85,6 +90,7 @@ def dashboard() -> Any:
                 "utilization": [("unit", "percentunit")],
                 "rtt_min_measured": [("unit", "ms")],
             },
+            columns=ASKED_WORDS,
         ),
         bars(
             "Findings by rule",
@@ -92,15 +98,36 @@ def dashboard() -> Any:
             "short",
             Query(BY_RULE),
             "rule",
+            colours={"errors": "red", "warnings": "orange"},
         ),
-        bars(
+        rows(
             "CPU headroom",
-            "The run's own time over wall time: below 1 the machine is slower than the run. Real-time hosts need 1; rules of "
-            "the verdict check their load.",
-            "none",
+            "The run's own time over wall time, the least first: below 1 the machine is slower than the run. Real-time hosts need 1; "
+            "rules of the verdict check their load.",
             Query(HEADROOM),
-            "run",
+            width=12,
+            height=9,
+            overrides={"headroom": [("custom.displayMode", "gradient-gauge"), ("min", 0), ("decimals", 1)]},
+            columns={
+                "host": ("Host", 80),
+                "experiment": ("Experiment", 140),
+                "run": ("Run", 240),
+                "headroom": ("Headroom", 0),
+            },
         ),
-        rows("Excluded runs", "Why they do not count.", Query(EXCLUDED_RUNS), height=8, overrides=verdict_colours()),
+        rows(
+            "Excluded runs",
+            "Why they do not count.",
+            Query(EXCLUDED_RUNS),
+            height=8,
+            overrides=verdict_colours(),
+            columns={
+                "experiment": ("Experiment", 160),
+                "run": ("Run", 260),
+                "verdict": ("Verdict", 80),
+                "reasons": ("Why", 0),
+                "error": ("Error", 300),
+            },
+        ),
     ]
     return assembled(page, several(SELECT_EXPERIMENTS), panels)

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from grafana_foundation_sdk.builders import barchart, common, histogram, stat, table, timeseries
+from grafana_foundation_sdk.builders import barchart, common, stat, table, timeseries
 from grafana_foundation_sdk.builders.dashboard import Dashboard, TimePicker
 from grafana_foundation_sdk.cog import variants
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as model
 from grafana_foundation_sdk.models import dashboard as models
 
+from analysis.palette import ALGORITHMS, COLOURS
 from dashboards.addresses import TITLES, ZERO_S, uid
 from dashboards.links import Link, Raw
 
@@ -61,6 +62,19 @@ def one_of(column: str, variable: str) -> str:
     return f"{column} = ANY(ARRAY[${{{variable}:sqlstring}}]::text[])"
 
 
+MORE = " · "
+"""Between an algorithm and what else tells two series apart."""
+
+
+def algorithm_colours(panel: Any) -> Any:
+    """An algorithm's series have its colour, in each panel and in the report (analysis.palette)."""
+    for number, colour in enumerate(COLOURS):
+        names = "|".join(ALGORITHMS[number :: len(COLOURS)])
+        fixed = models.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
+        panel = panel.override_by_regexp(f"/^({names})({MORE}.*)?$/", [fixed])
+    return panel
+
+
 def framed(
     panel: Any,
     title: str,
@@ -81,11 +95,11 @@ def framed(
     return panel
 
 
-def legend() -> Any:
+def legend(*, aside: bool = False) -> Any:
     return (
         common.VizLegendOptions()
         .show_legend(True)
-        .placement(model.LegendPlacement.BOTTOM)
+        .placement(model.LegendPlacement.RIGHT if aside else model.LegendPlacement.BOTTOM)
         .display_mode(model.LegendDisplayMode.LIST)
     )
 
@@ -99,13 +113,14 @@ def lines(
     height: int = 8,
     label: str = "",
     bars: bool = False,
+    points: bool = True,
 ) -> Any:
-    """Values over time."""
+    """Values over time. points: one that stands alone is drawn"""
     panel = (
         timeseries.Panel()
         .line_width(1)
         .fill_opacity(60 if bars else 0)
-        .show_points(model.VisibilityMode.AUTO)
+        .show_points(model.VisibilityMode.AUTO if points else model.VisibilityMode.NEVER)
         .span_nulls(False)
     )
     panel = (
@@ -118,19 +133,34 @@ def lines(
 
 
 def rows(title: str, description: str, query: Query, *, width: int = 24, height: int = 8, unit: str = "none",
-         overrides: dict[str, list[tuple[str, Any]]] | None = None) -> Any:  # fmt: skip
-    """A table. overrides: column → (property, value)"""
+         overrides: dict[str, list[tuple[str, Any]]] | None = None,
+         columns: Mapping[str, tuple[str, int]] | None = None) -> Any:  # fmt: skip
+    """A table. overrides: column → (property, value); columns: column → its words for people, and its width in pixels (0: what is left)"""
     panel = framed(table.Panel().show_header(True), title, description, (query,), width, height, unit, NOTHING)
-    for name, properties in (overrides or {}).items():
+    merged = {name: list(properties) for name, properties in (overrides or {}).items()}
+    for name, (words, pixels) in (columns or {}).items():
+        merged.setdefault(name, []).append(("displayName", words))
+        if pixels:
+            merged[name].append(("custom.width", pixels))
+    for name, properties in merged.items():
         panel = panel.override_by_name(
             name, [models.DynamicConfigValue(id_val=key, value=value) for key, value in properties]
         )
     return panel
 
 
+def matrix(panel: Any, row: str, column: str, value: str) -> Any:
+    """A column for each value of a query's column; the field with the rows is then named row\\column."""
+    options = {"columnField": column, "rowField": row, "valueField": value, "emptyValue": "null"}
+    return panel.with_transformation(models.DataTransformerConfig(id_val="groupingToMatrix", options=options))
+
+
 def bars(title: str, description: str, unit: str, query: Query, x: str, *, width: int = 12, height: int = 9,
-         colours: Mapping[str, str] | None = None) -> Any:  # fmt: skip
-    """Values by category. colours: column → colour"""
+         colours: Mapping[str, str] | None = None, by: tuple[str, str] | None = None) -> Any:  # fmt: skip
+    """Values by category. colours: column → colour; by: (column, value) gives bars side by side, by algorithm"""
+    if by is not None:
+        panel = bars(title, description, unit, query, f"{x}\\{by[0]}", width=width, height=height)
+        return algorithm_colours(matrix(panel, x, *by))
     panel = (
         barchart.Panel()
         .x_field(x)
@@ -146,13 +176,6 @@ def bars(title: str, description: str, unit: str, query: Query, x: str, *, width
     return framed(panel, title, description, (query,), width, height, unit)
 
 
-def distribution(title: str, description: str, unit: str, query: Query, *, width: int = 12, height: int = 9) -> Any:
-    """How often which value: one histogram per column."""
-    return framed(
-        histogram.Panel().legend(legend()).fill_opacity(40), title, description, (query,), width, height, unit
-    )
-
-
 def number(
     title: str, description: str, unit: str, query: Query, *, width: int = 4, height: int = 4, text: bool = False
 ) -> Any:
@@ -161,13 +184,19 @@ def number(
     return framed(panel, title, description, (query,), width, height, unit, NOTHING)
 
 
+def never_empty(sql: str) -> str:
+    """The query of a variable; where it finds nothing, an empty text: Grafana 9.4 reports an error for an answer without a row."""
+    nothing = "SELECT '', ''" if "__text" in sql else "SELECT ''"
+    return f"WITH known AS ({sql}) SELECT * FROM known UNION ALL {nothing} WHERE NOT EXISTS (SELECT FROM known)"
+
+
 class Variable(Builder[Any]):
     """A template variable filled by a query; `multi` takes several and All, `hidden` is there for links only."""
 
     def __init__(
         self, name: str, label: str, sql: str, *, multi: bool = False, description: str = "", hidden: bool = False
     ) -> None:
-        query = " ".join(sql.split())
+        query = never_empty(" ".join(sql.split()))
         current = {"selected": True, "text": ["All"], "value": ["$__all"]} if multi else {}
         self.content = {
             "name": name, "label": label, "type": "query", "datasource": SOURCE, "query": query, "definition": query,
@@ -183,7 +212,9 @@ class Variable(Builder[Any]):
 SELECT_COMPLETE = "SELECT DISTINCT experiment FROM runs WHERE status = 'complete' ORDER BY 1"
 
 
-def several(sql: str, *more: Variable, first: str = "true", description: str = "") -> list[Variable]:
+def several(
+    sql: str, *more: Variable, first: str = "true", description: str = "", hidden: bool = False
+) -> list[Variable]:
     """The experiments of a dashboard over several, and for its links: the latest of those chosen, and how long their runs are.
 
     more: variables that narrow its runs; first: the condition on runs (r) whose experiment goes before others
@@ -193,7 +224,7 @@ def several(sql: str, *more: Variable, first: str = "true", description: str = "
         ORDER BY bool_or({first}) DESC, bool_or(r.status = 'complete') DESC, max(coalesce(r.made_at, r.ingested_at)) DESC, 1 LIMIT 1
     """
     return [
-        Variable("experiments", "Experiments", sql, multi=True, description=description),
+        Variable("experiments", "Experiments", sql, multi=True, description=description, hidden=hidden),
         *more,
         Variable("experiment", "Latest experiment", latest, hidden=True),
         length(one_of("r.experiment", "experiments")),
@@ -253,15 +284,29 @@ def assembled(
     return page
 
 
-def bucketed(value: str, source: str, *, metric: str = "flow", alike: str = "flow_points") -> str:
+LEGIBLE_MS = "least(1000, ($__unixEpochTo() - $__unixEpochFrom()) * 1000 / 60)"
+"""Of rates: points of less than a round trip are a band of colour, so one second, and less where a shorter time is shown."""
+
+
+def bucketed(
+    value: str,
+    source: str,
+    *,
+    metric: str = "flow",
+    alike: str = "flow_points",
+    runs: str = "runs",
+    finest_ms: str = "",
+) -> str:
     """A series of points in buckets of the panel's interval: reads about as many rows as it draws.
 
     value: an aggregate over columns of the points; source: the condition that names runs (r) and points (p)
+    runs: the table of runs, or SQL in parentheses; finest_ms: SQL of a width below which points say little
     """
+    wanted = f"greatest($__interval_ms, {finest_ms})" if finest_ms else "$__interval_ms"
     return f"""
         SELECT $__timeGroup(t, $__interval) AS time, metric, {value} AS value
-        FROM (SELECT elapsed(p.t_s) AS t, {metric} AS metric, p.* FROM {alike} p JOIN runs r USING (run_id)
-            WHERE {source} AND p.width_ms = width_ms(r.finest_ms, $__interval_ms)
+        FROM (SELECT elapsed(p.t_s) AS t, {metric} AS metric, p.* FROM {alike} p JOIN {runs} r USING (run_id)
+            WHERE {source} AND p.width_ms = width_ms(r.finest_ms, {wanted})
             AND p.t_s BETWEEN $__unixEpochFrom() - {ZERO_S} AND $__unixEpochTo() - {ZERO_S}) points
         GROUP BY 1, 2 HAVING {value} IS NOT NULL ORDER BY 1, 2
     """

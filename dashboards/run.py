@@ -40,7 +40,9 @@ SELECT_RUNS = f"""
 """
 SELECT_FLOWS = f"SELECT f.flow FROM flows f JOIN runs r USING (run_id) WHERE {RUN} ORDER BY 1"
 ABOUT = f"""
-    SELECT verdict, cca, label AS parameters, host, kernel, seed::text AS seed, duration_s, started_at, made_at, title
+    SELECT verdict, cca, (SELECT string_agg(v.name || ' ' || v.value, ', ' ORDER BY v.name)
+            FROM run_params v WHERE v.run_id = r.run_id AND v.name <> 'cca') AS parameters,
+        seed::text AS seed, duration_s, host, kernel, made_at, title
     FROM runs r WHERE {RUN}
 """
 WHY = f"""
@@ -49,11 +51,23 @@ WHY = f"""
     LIMIT 100
 """
 FLOWS = f"""
-    SELECT p.flow, p.cca, src, dst, start_s, end_s, packets, retransmitted_packets, fast_retransmissions,
-        timeout_retransmissions, spurious_retransmissions, throughput_mbps, goodput_mbps, rtt_min_ms, rtt_mean_ms,
-        rtt_p95_ms, completion_s
+    SELECT p.flow, p.cca, src, dst, goodput_mbps, throughput_mbps, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, completion_s, start_s, end_s,
+        packets, retransmitted_packets, fast_retransmissions, timeout_retransmissions, spurious_retransmissions
     FROM flows p JOIN runs r USING (run_id) WHERE {FLOW} ORDER BY 1
 """
+ABOUT_WORDS = {
+    "verdict": ("Verdict", 70), "cca": ("Algorithm", 85), "parameters": ("Parameters", 170), "seed": ("Seed", 80),
+    "duration_s": ("Length", 65), "host": ("Host", 65), "kernel": ("Kernel", 75), "made_at": ("Made", 150), "title": ("Title", 0),
+}  # fmt: skip
+WHY_WORDS = {"severity": ("Severity", 75), "rule": ("Rule", 100), "message": ("What was found", 0)}
+FLOW_WORDS = {
+    "flow": ("Flow", 60), "cca": ("Algorithm", 90), "src": ("From", 55), "dst": ("To", 55), "goodput_mbps": ("Goodput", 100),
+    "throughput_mbps": ("Throughput", 105), "rtt_min_ms": ("RTT, least", 90),
+    "rtt_mean_ms": ("RTT, mean", 90), "rtt_p95_ms": ("RTT, 95 %", 90), "completion_s": ("Completion", 95), "start_s": ("Begins", 75),
+    "end_s": ("Ends", 80), "packets": ("Packets", 80), "retransmitted_packets": ("Sent again", 90), "fast_retransmissions": ("by ACKs", 75),
+    "timeout_retransmissions": ("by timeouts", 95), "spurious_retransmissions": ("in vain", 75),
+}  # fmt: skip
+METRIC_WORDS = {"name": ("Metric", 420), "value": ("Value", 160), "unit": ("Unit", 0)}
 FLOW_UNITS = {
     "start_s": "s",
     "end_s": "s",
@@ -65,7 +79,8 @@ FLOW_UNITS = {
     "rtt_p95_ms": "ms",
 }
 METRICS = f"""
-    SELECT m.name, m.value, m.unit FROM run_metrics m JOIN runs r USING (run_id) WHERE {RUN} ORDER BY {FIRST_METRICS}, m.name
+    SELECT m.name, m.value, nullif(m.unit, '1') AS unit FROM run_metrics m JOIN runs r USING (run_id) WHERE {RUN}
+    ORDER BY {FIRST_METRICS}, m.name
 """
 # The bottleneck's queue says so, and comes first by its name.
 QUEUE = """CASE WHEN p.node = r.environment #>> '{bottleneck,node}' AND p.interface = r.environment #>> '{bottleneck,interface}'
@@ -117,8 +132,16 @@ def dashboard() -> Any:
 def _summary() -> list[Any]:
     about = {**verdict_colours(), "duration_s": [("unit", "s")], "seed": WHOLE}
     return [
-        rows("Run", "The run and its verdict.", Query(ABOUT), width=16, height=4, overrides=about),
-        rows("Why", "Reasons of the verdict.", Query(WHY), width=8, height=4),
+        rows("Run", "The run and its verdict.", Query(ABOUT), width=16, height=4, overrides=about, columns=ABOUT_WORDS),
+        rows(
+            "Why",
+            "Reasons of the verdict.",
+            Query(WHY),
+            width=8,
+            height=4,
+            columns=WHY_WORDS,
+            overrides={"message": [("custom.inspect", True)]},
+        ),
     ]
 
 
@@ -145,7 +168,8 @@ def _flows() -> list[Any]:
         ),
         lines(
             "Round-trip time",
-            "srtt of the socket, and samples from the capture after Karn: mean and greatest.",
+            "srtt of the socket, and samples from the capture after Karn: mean and greatest. The wire's stop where nearly each "
+            "ACK takes up something that was sent twice.",
             "ms",
             flow_series("avg(srtt_ms)", "srtt"),
             flow_series("avg(rtt_ms)", "wire", "B"),
@@ -192,6 +216,12 @@ def _queues() -> list[Any]:
 def _tables() -> list[Any]:
     units: dict[str, list[tuple[str, Any]]] = {name: [("unit", unit)] for name, unit in FLOW_UNITS.items()}
     return [
-        rows("Flows", "Each data connection as a whole.", Query(FLOWS), height=6, overrides=units),
-        rows("Metrics", "The run's metrics as ./warpbed metrics has them.", Query(METRICS), height=8),
+        rows("Flows", "Each data connection as a whole.", Query(FLOWS), height=6, overrides=units, columns=FLOW_WORDS),
+        rows(
+            "Metrics",
+            "The run's metrics as ./warpbed metrics has them.",
+            Query(METRICS),
+            height=8,
+            columns=METRIC_WORDS,
+        ),
     ]

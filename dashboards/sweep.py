@@ -26,11 +26,18 @@ from dashboards.parts import (
 EXPERIMENT = one_of("r.experiment", "experiment")
 METRIC = one_of("m.name", "metric")
 PARAMETER = one_of("p.name", "parameter")
+HELD = f"""({one_of("'nothing'", "held")} OR EXISTS (SELECT FROM run_params h
+    WHERE h.run_id = r.run_id AND {one_of("h.name", "held")} AND {one_of("h.value", "at")}))"""
+# Runs with the same packets are one run, whatever their seeds.
+ONCE = """r.run_id IN (SELECT min(u.run_id) FROM runs u WHERE u.status = 'complete' AND u.verdict <> 'invalid'
+    GROUP BY u.experiment, u.params, coalesce(u.environment->>'packets', u.run_id::text))"""
+# Where a cell mixes runs that differ in more than their seeds, their spread is no error of measurement: no interval.
 CELLS = f"""
-    SELECT r.cca, p.value AS parameter, p.number, avg(m.value) AS mean, count(*) AS runs, stddev_samp(m.value) AS deviation
+    SELECT r.cca, p.value AS parameter, p.number, avg(m.value) AS mean, count(*) AS runs, count(DISTINCT r.params) AS settings,
+        CASE WHEN count(DISTINCT r.params) = 1 THEN stddev_samp(m.value) END AS deviation
     FROM runs r JOIN run_params p ON p.run_id = r.run_id AND {PARAMETER}
     JOIN run_metrics m ON m.run_id = r.run_id AND {METRIC}
-    WHERE {EXPERIMENT} AND {COUNTED} GROUP BY r.cca, p.value, p.number
+    WHERE {EXPERIMENT} AND {COUNTED} AND {ONCE} AND {HELD} GROUP BY r.cca, p.value, p.number
 """
 # Student's t by the cell's own number of runs (analysis.statistics)
 STUDENT = f"""SELECT c.*, coalesce(t.t975, 1.96) * c.deviation / sqrt(c.runs) AS half
@@ -48,14 +55,30 @@ SELECT_METRICS = f"""
     SELECT m.name FROM run_metrics m {OF_EXPERIMENT} AND m.name NOT LIKE 'flows.%' GROUP BY 1 ORDER BY {FIRST_METRICS}, 1
 """
 SELECT_PARAMETERS = f"SELECT DISTINCT v.name FROM run_params v {OF_EXPERIMENT} ORDER BY 1"
+SELECT_HELD = f"""
+    SELECT name FROM (SELECT 'nothing' AS name UNION SELECT v.name FROM run_params v {OF_EXPERIMENT}) known ORDER BY name <> 'nothing', name
+"""
+SELECT_AT = f"""
+    SELECT v.value FROM run_params v {OF_EXPERIMENT} AND {one_of("v.name", "held")} GROUP BY 1 ORDER BY min(v.number), 1
+"""
+SELECT_UNIT = f"""
+    SELECT coalesce(max(nullif(m.unit, '1')), 'a number') AS unit FROM run_metrics m {OF_EXPERIMENT} AND {METRIC}
+"""
+SELECT_BASE = f"""
+    SELECT CASE WHEN count(*) FILTER (WHERE v.number IS NULL) > 0 OR count(*) = 0 THEN 'words, in their order'
+        WHEN min(v.value) LIKE '%bit' THEN 'bit/s' WHEN min(v.value) LIKE '%p' THEN 'packets' WHEN min(v.value) LIKE '%B' THEN 'bytes'
+        WHEN min(v.value) LIKE '%\\%' THEN 'of 1' WHEN min(v.value) SIMILAR TO '[0-9.]+ ?(ns|us|ms|s|min|h)' THEN 's'
+        ELSE 'a number' END AS base
+    FROM run_params v {OF_EXPERIMENT} AND {one_of("v.name", "parameter")}
+"""
 AGAINST_PARAMETER = completed(
     f"SELECT parameter, metric AS series, value FROM ({edges(MEANS, 'parameter')}) x LIMIT 1000", "parameter"
 )
 BY_VALUE = f"""
-    SELECT c.cca || ' ' || c.parameter AS cell, c.mean FROM ({CELLS}) c ORDER BY c.cca, c.number, c.parameter LIMIT 200
+    SELECT c.parameter, c.cca, c.mean FROM ({CELLS}) c ORDER BY c.number, c.parameter, c.cca LIMIT 200
 """
 AS_NUMBERS = f"""
-    SELECT c.cca, c.parameter, c.runs, c.mean, c.mean - c.half AS low_95, c.mean + c.half AS high_95
+    SELECT c.cca, c.parameter, c.mean, c.mean - c.half AS low_95, c.mean + c.half AS high_95, c.runs, c.settings
     FROM ({STUDENT}) c ORDER BY c.cca, c.number, c.parameter LIMIT 500
 """
 PAIRS = f"""
@@ -63,15 +86,21 @@ PAIRS = f"""
     FROM runs r JOIN run_params p ON p.run_id = r.run_id AND {PARAMETER}
     JOIN run_params q ON q.run_id = r.run_id AND {one_of("q.name", "second")}
     JOIN run_metrics m ON m.run_id = r.run_id AND {METRIC}
-    WHERE {EXPERIMENT} AND {COUNTED}
+    WHERE {EXPERIMENT} AND {COUNTED} AND {ONCE} AND {HELD}
     GROUP BY 1, 2, p.number, q.number ORDER BY p.number, 1, q.number, 2 LIMIT 2000
 """
 EVERY_RUN = f"""
     SELECT r.run, r.cca, p.value AS parameter, r.seed::text AS seed, r.verdict, m.value
     FROM runs r JOIN run_params p ON p.run_id = r.run_id AND {PARAMETER}
     JOIN run_metrics m ON m.run_id = r.run_id AND {METRIC}
-    WHERE {EXPERIMENT} ORDER BY r.cca, p.number, p.value, r.seed LIMIT 5000
+    WHERE {EXPERIMENT} AND {HELD} ORDER BY r.cca, p.number, p.value, r.seed LIMIT 5000
 """
+
+
+CELL_WORDS = {
+    "cca": ("Algorithm", 120), "parameter": ("Parameter", 110), "mean": ("Mean", 105), "low_95": ("95 % from", 105),
+    "high_95": ("95 % to", 105), "runs": ("Runs", 70), "settings": ("Mixed", 70),
+}  # fmt: skip
 
 
 def heat_map() -> Any:
@@ -103,16 +132,21 @@ def dashboard() -> Any:
         Variable("metric", "Metric", SELECT_METRICS),
         Variable("parameter", "Parameter", SELECT_PARAMETERS),
         Variable("second", "Second parameter", f"{SELECT_PARAMETERS} DESC"),
+        Variable("held", "Held fixed", SELECT_HELD, description="A parameter of which only some values are drawn"),
+        Variable("at", "at", SELECT_AT, multi=True),
+        Variable("unit", "Unit of the metric", SELECT_UNIT, hidden=True),
+        Variable("base", "Unit of the parameter", SELECT_BASE, hidden=True),
         length(EXPERIMENT),
     ]
     against_parameter = chart(
-        "Metric against parameter",
-        "Mean over the counted runs of each value, with its 95 % confidence interval between dashed lines (Student's t; "
-        "a value with one run has none). Parameters that are words stand at 1, 2, 3 in their order.",
+        "${metric:text} (${unit:text}) against ${parameter:text} (${base:text})",
+        "Mean over the counted runs of each value, with its 95 % confidence interval between dashed lines (Student's t; a value with one "
+        "run has none, nor has one whose runs differ in another parameter: hold it fixed). Runs with the same packets count once. "
+        "Parameters that are words stand at 1, 2, 3 in their order.",
         "none",
         Query(AGAINST_PARAMETER),
-        ("parameter", "Value of the parameter, in base units (bit/s, s, bytes, packets)", "none"),
-        y_label="Metric, in its own unit",
+        ("parameter", "Value of the parameter, in the title's unit", "none"),
+        y_label="Metric, in the title's unit",
         joined=True,
         width=16,
         height=11,
@@ -120,15 +154,23 @@ def dashboard() -> Any:
     panels = [
         banded(against_parameter, filled=False),
         bars(
-            "Metric by value",
+            "${metric:text} (${unit:text}) by value",
             "The same means side by side, each value as the experiment file has it.",
             "none",
             Query(BY_VALUE),
-            "cell",
+            "parameter",
+            by=("cca", "mean"),
             width=8,
             height=11,
         ),
-        rows("Cells", "The same as numbers.", Query(AS_NUMBERS), width=12, height=9),
+        rows(
+            "Cells",
+            "The same as numbers. Mixed: how many settings that differ in another parameter a mean is over.",
+            Query(AS_NUMBERS),
+            width=12,
+            height=9,
+            columns=CELL_WORDS,
+        ),
         heat_map(),
         rows(
             "Runs behind it",
@@ -137,6 +179,14 @@ def dashboard() -> Any:
             width=24,
             height=9,
             overrides={**verdict_colours(), "seed": WHOLE},
+            columns={
+                "run": ("Run", 300),
+                "cca": ("Algorithm", 140),
+                "parameter": ("Parameter", 140),
+                "seed": ("Seed", 200),
+                "verdict": ("Verdict", 100),
+                "value": ("Value", 160),
+            },
         ),
     ]
     return assembled(page, variables, panels)

@@ -19,6 +19,7 @@ from analysis.results import parse_run
 from base.errors import UsageError
 from base.files import replace_text
 from base.paths import ROOT
+from dashboards import alerts as alert_rules
 from dashboards.addresses import ZERO_S, uid
 from store.connect import database_url, state_dir
 
@@ -27,8 +28,10 @@ READER = "warpbed_reader"
 USUAL = "/etc/grafana/provisioning, or conf/provisioning where Grafana was unpacked"
 
 
-def provision(folder: Path) -> list[str]:
+def provision(folder: Path, *, alerts: bool = False) -> list[str]:
     """Write the data source and the dashboards into a Grafana's provisioning folder; returns what to tell.
+
+    alerts: the alert rules as well; without it those of before are taken away.
 
     The data source holds the reader's password: its file is readable for the owner and the group of the folder only.
     Raises UsageError where there is no such folder, the store's address or password is not known, or a file cannot be written.
@@ -53,6 +56,12 @@ def provision(folder: Path) -> list[str]:
         for board in sorted((SOURCES / "json").glob("*.json")):
             replace_text(boards / board.name, board.read_text())
         replace_text(folder / "dashboards/warpbed.yml", _text(provider))
+        rules = folder / "alerting/warpbed.yml"
+        if alerts:
+            rules.parent.mkdir(exist_ok=True)
+            replace_text(rules, _text(alert_rules.content()))
+        elif rules.exists():
+            replace_text(rules, _text(alert_rules.removal()))
         _write_secret(folder / "datasources/warpbed.yml", _text(source), folder)
     except OSError as error:
         raise UsageError(

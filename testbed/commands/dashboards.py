@@ -36,6 +36,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     provision.add_argument(
         "--to", type=Path, required=True, metavar="FOLDER", help="its provisioning folder (/etc/grafana/provisioning)"
     )
+    provision.add_argument(
+        "--alerts", action="store_true", help="its alert rules too (without it, they are taken away)"
+    )
     shown = sub.add_parser("open", help="print a run's address in Grafana, and open it", allow_abbrev=False)
     shown.add_argument("run", type=Path, metavar="RUN", help="a run's folder, results/EXPERIMENT/RUN")
     shown.add_argument(
@@ -47,7 +50,7 @@ def main(options: argparse.Namespace) -> int:
     if options.action == "down":
         return ansible.play("dashboards.yml", {"dashboards_state": "down", "dashboards_purge": options.purge})
     if options.action == "provision":
-        print("\n".join(grafana.provision(options.to)))
+        print("\n".join(grafana.provision(options.to, alerts=options.alerts)))
         return 0
     if options.action == "open":
         return _open(grafana.address(options.run, options.url))

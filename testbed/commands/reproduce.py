@@ -58,6 +58,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--pages", type=Path, metavar="DIR", help="write the page of each thesis and the one over all here"
     )
+    command.add_argument(
+        "--store", action="store_true", help="put the outcomes into the store, for the dashboard Reproduction"
+    )
     add_format(command)
     results(command)
 
@@ -84,6 +87,8 @@ def main(options: argparse.Namespace) -> int:
     _print(found, bindings, bounds, decider, options, jobs)
     if options.junit:
         junit.write(options.junit, "reproduction", junit.of_entries(found))
+    if options.store:
+        _store(found, bindings)
     if options.pages:
         with spoken_aside(options.format):
             for file in _pages(options, bindings, decider):
@@ -142,6 +147,18 @@ def _run(
         if decider.standing(bound).failed:
             failed.append(bound.file)
     return failed
+
+
+def _store(found: Sequence[Judged], bindings: Bindings) -> None:
+    from store import outcomes  # a command that reads no records starts without what reads them
+    from store.connect import connected
+    from store.migrate import require
+
+    places = {entry.id: i for thesis in bindings.theses.values() for i, entry in enumerate(thesis.entries, start=1)}
+    names = {bound.file: bound.experiment.name for bound in bindings.experiments}
+    with connected("writer", autocommit=True) as connection:
+        require(connection)
+        outcomes.put(connection, found, places, names)
 
 
 def _print(

@@ -10,9 +10,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis import campaign_clock
+from analysis.reproduction.outcomes import Evidence, Judged, judged
 from benchmarks import store_lab
 from benchmarks.make_results import Case
-from store import debian_server
+from schema.catalogue import Entry
+from store import debian_server, outcomes
+from store.connect import connected
 
 WARNING = ({"rule": "loss", "severity": "warning", "message": "more than asked"},)
 ERROR = ({"rule": "rate", "severity": "error", "message": "faster than asked"},)
@@ -67,4 +70,26 @@ def filled(server: debian_server.Server, name: str, place: Path) -> store_lab.Da
     database = store_lab.make(server, name)
     make(place)
     store_lab.load(database, place)
+    with connected("writer", database.url, autocommit=True) as connection:
+        outcomes.put(
+            connection, judgements(), {"ho2008-fig5.3": 1, "kato2012-s3.3": 1}, {"experiments/q.yml": "quickstart"}
+        )
     return database
+
+
+def judgements() -> list[Judged]:
+    """Two entries of two theses: one with a number that holds and a claim that does not, one that nothing decides."""
+    cost = {"virtual_s": 60, "mbit_s": 50, "runs": 1, "gbit": 3}
+    figure = Entry.model_validate({
+        "id": "ho2008-fig5.3", "title": "Throughput", "where": {"section": "5.2", "page": "60"}, "kind": "figure", "comparable": "yes",
+        "published": {"numbers": {"medley_mbps": 48.1}, "claims": ["Medley is faster than Reno"]}, "cost": cost,
+    })  # fmt: skip
+    claim = Entry.model_validate({
+        "id": "kato2012-s3.3", "title": STRANGE, "where": {}, "kind": "claim", "comparable": "yes", "published": {"claims": ["x"]},
+        "cost": cost,
+    })  # fmt: skip
+    evidence = (
+        Evidence("medley_mbps", "value", "holds", "experiments/q.yml", "", "48.1", "48 ± 0.2", "", 2),
+        Evidence("1", "order", "contradicted", "analysis/models/ho2008.py", "", "", "1 against 2", "too slow"),
+    )
+    return [judged(figure, evidence), judged(claim, [])]

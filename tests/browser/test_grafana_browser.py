@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A browser in a real Grafana (GRAFANA_URL): each dashboard and each link from the home page shows no error, whatever its store holds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dashboards.addresses import TITLES, uid
+
+playwright = pytest.importorskip("playwright.sync_api", reason="the Python package playwright is not installed")
+CHROMIUM = os.environ.get("WARPBED_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+SERVER = os.environ.get("GRAFANA_URL", "").rstrip("/")
+pytestmark = [
+    pytest.mark.skipif(not SERVER, reason="no Grafana at GRAFANA_URL (http://user:password@host:port)"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium; apt-get install chromium"),
+    pytest.mark.timeout(900),
+]
+WRONG = (
+    "pq: ",
+    "Panel plugin not found",
+    "Templating [",
+    "Cannot read prop",
+    "Query error",
+    "Error updating options",
+    "Missing data",
+)
+"""What Grafana writes where something failed."""
+MARKS = (
+    '[data-testid="data-testid Panel status error"], .panel-info-corner--error, [data-testid="data-testid Alert error"]'
+)
+"""Red corners of panels and toasts, of 9.4 and of later versions."""
+
+
+class Visitor:
+    """A logged-in page that remembers failed queries."""
+
+    def __init__(self, page: Any, address: str) -> None:
+        self.page, self.address, self.failed = page, address, []  # type: ignore[var-annotated]
+        page.on("response", self._seen)
+
+    def _seen(self, response: Any) -> None:
+        if "/api/ds/query" in response.url and response.status >= 400:
+            self.failed.append(f"{response.status}: {response.text()[:300]}")
+
+    def open(self, path: str) -> list[str]:
+        """What is wrong on a page once its queries are answered and every panel has been in view."""
+        self.failed.clear()
+        self.page.goto(self.address + path, wait_until="networkidle", timeout=120_000)
+        for _ in range(12):
+            self.page.mouse.wheel(0, 700)
+            self.page.wait_for_timeout(150)
+        self.page.wait_for_load_state("networkidle", timeout=120_000)
+        text = self.page.inner_text("body")
+        corners = self.page.locator(MARKS).count()
+        return [*self.failed, *(word for word in WRONG if word in text), *([f"{corners} red marks"] if corners else [])]
+
+    def links(self) -> list[str]:
+        """The links of the dashboard's bar, as Grafana makes them from the state of its variables, and the first of each table."""
+        self.page.mouse.wheel(0, -20_000)
+        found = self.page.eval_on_selector_all(
+            "a[href*='/d/warpbed-']", "all => all.map(one => one.getAttribute('href'))"
+        )
+        return list(dict.fromkeys(found))
+
+
+@pytest.fixture(scope="module")
+def visitor() -> Iterator[Visitor]:
+    scheme, _, rest = SERVER.partition("://")
+    credentials, _, host = rest.rpartition("@")
+    user, _, password = credentials.partition(":")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1600, "height": 1000}, http_credentials=None)
+        page.goto(f"{scheme}://{host}/login", wait_until="networkidle")
+        page.fill("input[name=user]", user)
+        page.fill("input[name=password]", password)
+        page.click("button[type=submit]")
+        page.wait_for_load_state("networkidle")
+        yield Visitor(page, f"{scheme}://{host}")
+        browser.close()
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_a_dashboard_opened_by_its_address_shows_no_error(visitor: Visitor, name: str) -> None:
+    assert visitor.open(f"/d/{uid(name)}") == []
+
+
+def test_every_link_from_the_home_page_and_from_where_it_leads_shows_no_error(visitor: Visitor) -> None:
+    assert visitor.open("/") == []
+    first = visitor.links()
+    assert {link.partition("?")[0].split("/")[2] for link in first} >= {
+        uid(name) for name in TITLES if name != "experiments"
+    }
+    seen: dict[str, list[str]] = {}
+    for link in first[:20]:  # of a table as many runs as there is room for
+        seen[link] = visitor.open(link)
+        if seen[link]:
+            break
+        for onward in visitor.links()[:9]:
+            if onward not in seen:
+                seen[onward] = visitor.open(onward)
+    assert {link: wrong for link, wrong in seen.items() if wrong} == {}
+    assert len(seen) >= len(TITLES)
