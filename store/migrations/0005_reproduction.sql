@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the theses' entries came to when `./warpbed reproduce --store` was last asked; no run needs to be in the store for it.
+-- What the theses' entries came to when `./warpbed reproduce --to-store` was last asked; no run needs to be in the store for it.
 
 CREATE TABLE outcomes (
     entry text PRIMARY KEY, -- as in experiments/<thesis>/catalogue.yaml

@@ -59,7 +59,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--pages", type=Path, metavar="DIR", help="write the page of each thesis and the one over all here"
     )
     command.add_argument(
-        "--store", action="store_true", help="put the outcomes into the store, for the dashboard Reproduction"
+        "--to-store", action="store_true", help="put the outcomes into the store, for the dashboard Reproduction"
     )
     add_format(command)
     results(command)
@@ -87,7 +87,7 @@ def main(options: argparse.Namespace) -> int:
     _print(found, bindings, bounds, decider, options, jobs)
     if options.junit:
         junit.write(options.junit, "reproduction", junit.of_entries(found))
-    if options.store:
+    if options.to_store:
         _store(found, bindings)
     if options.pages:
         with spoken_aside(options.format):
