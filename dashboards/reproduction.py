@@ -56,7 +56,7 @@ def of_outcome(title: str, words: tuple[str, ...], description: str) -> Any:
 def dashboard() -> Any:
     page = board(
         "reproduction",
-        "The theses' tables, figures and claims: what each came to here. ./warpbed reproduce --no-run --to-store fills it and runs nothing.",
+        "The theses' tables, figures and claims: what became of each. ./warpbed reproduce --no-run --to-store fills it.",
     ).time("now-1y", "now")
     variables = [
         Variable("thesis", "Thesis", SELECT_THESES, multi=True),
