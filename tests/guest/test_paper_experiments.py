@@ -79,10 +79,14 @@ SHORT = {
     "tokuda2003/fig6-11.yml": Short(2, "cca=ghighspeed,delay=5ms,access=1gbit 12mbit,seed=1"),
     "tokuda2003/fig3.yml": Short(2, "cca=ghighspeed"),
     "tokuda2003/fig9.yml": Short(2, "cca=ghighspeed,n=1"),
+    "yu2009/fig2.3-2.8-short.yml": Short(40, "cca=miss,rate=8mbit,seed=1"),
+    "yu2009/fig3.3-3.8-short.yml": Short(40, "cca=ssipp,queue=droptail,count=50,seed=1"),
     "yu2009/fig4-36.yml": Short(30, "cca=spm"),
-    "yu2009/fig2-3.yml": Short(40, "cca=miss,rate=8mbit"),
-    "yu2009/packet-pairs.yml": Short(40, "cross=poisson"),
-    "yu2009/ssipp-single.yml": Short(5, "size=40KB"),
+    "yu2009/fig4.18-4.19.yml": Short(40, "second=1100ms,seed=1"),
+    "yu2009/fig4.30-4.32-short.yml": Short(20, "five=1100ms,seed=1"),
+    "yu2009/fig4.34-4.35-short.yml": Short(20, "cca=spm,rate=25mbit,seed=1"),
+    "yu2009/fig4.6-4.10-short.yml": Short(40, "kind=poisson,seed=1"),
+    "yu2009/ssipp-single.yml": Short(40, "cca=ssipp,seed=1"),
 }
 
 

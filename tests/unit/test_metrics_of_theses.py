@@ -161,6 +161,28 @@ def test_gaps_and_where_they_meet() -> None:
     assert found["meeting_gap_ms"] == {"pairs": 12}
 
 
+def test_lines_of_gaps_have_an_excess_a_slope_and_a_bend() -> None:
+    # 10, 13, 12 and 20 ms leave for 8, 12, 16 and 24: 2, 1, -4 and -4 above y = x; the line from 8 to 24 has a slope of 10/16 and passes
+    # 12.5 and 15
+    gaps = [
+        {"asked_gap_s": asked / 1e3, "input_gap_s": asked / 1e3, "output_gap_s": left / 1e3}
+        for asked, left in ((24, 20), (8, 10), (12, 13), (16, 12))
+    ]
+    gaps.append({"asked_gap_s": 0.03, "input_gap_s": None, "output_gap_s": None})
+    found = evaluate(run(applications=({"flow": "pairs", "gaps": gaps}, {"flow": "web"})))
+    assert found["gap_excess_ms"] == {
+        name: pytest.approx(value)
+        for name, value in {
+            "pairs.8": 2, "pairs.12": 1, "pairs.16": -4, "pairs.24": -4, "pairs.mean": -1.25, "pairs.least": -4, "pairs.most": 2,
+        }.items()
+    }  # fmt: skip
+    assert found["gap_slope"]["pairs.8.24"] == pytest.approx(0.625)
+    assert found["gap_slope"]["pairs.12.16"] == pytest.approx(-0.25)
+    assert found["gap_bend_ms"] == {
+        "pairs.8.24": pytest.approx(3), "pairs.8.16": pytest.approx(2), "pairs.12.24": pytest.approx(10 / 3),
+    }  # fmt: skip
+
+
 def test_throughput_per_transfer_is_the_mean_of_the_transfers_own() -> None:
     # 1 Mbit in 1 s, 1 Mbit in 4 s: 1 and 0.25 Mbit/s; the third is not done
     told = [
