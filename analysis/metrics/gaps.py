@@ -91,7 +91,11 @@ def gap_excess_ms(run: RunRecords) -> dict[str, float | None]:
         excess = [left - given for _, given, left in points]
         found |= {f"{flow}.{_name(asked)}": value for (asked, _, _), value in zip(points, excess, strict=True)}
         if excess:
-            found |= {f"{flow}.mean": sum(excess) / len(excess), f"{flow}.least": min(excess), f"{flow}.most": max(excess)}
+            found |= {
+                f"{flow}.mean": sum(excess) / len(excess),
+                f"{flow}.least": min(excess),
+                f"{flow}.most": max(excess),
+            }
     return found
 
 

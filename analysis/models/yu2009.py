@@ -52,7 +52,9 @@ def _share(S: float, L: int, w_o: float) -> float:
 def _fair(entry: Entry) -> Iterator[Check]:
     cases = [(S, L, w_o) for S in (0.0, 10.0, 40.0) for L in (1, 2, 5, 10, 20) for w_o in (10.0, 20.0, 50.0)]
     equal = all(math.isclose(fair(*case), _share(*case)) for case in cases)
-    yield relation("1", f"the specification's threshold is the sum of windows over connections and one, {len(cases)} cases", equal)
+    yield relation(
+        "1", f"the specification's threshold is the sum of windows over connections and one, {len(cases)} cases", equal
+    )
     shares = [fair(0, n, w_o) / w_o for n in (1, 2, 5, 10, 20) for w_o in (10.0, 20.0, 50.0)]
     fractions = [n / (n + 1) for n in (1, 2, 5, 10, 20) for _ in range(3)]
     yield relation("2", "its share of an old connection's window for n = 1 … 20 connections is n/(n+1)", all(
@@ -99,30 +101,43 @@ def _in_turn(entry: Entry) -> Iterator[Check]:
     one = _miss([(0, 4.0 * i) for i in range(8)], 1)  # it dropped at 28 s last, d = 4 s
     granted = [one.miss(28.0 + past, R) for past in (0.0, 1.0, 2.5, 3.9)]
     grown = [math.floor((4.0 - past) / R + 1e-9) for past in (0.0, 1.0, 2.5, 3.9)]
-    yield relation("1", "packets granted 0, 1, 2.5, 3.9 s after the last of drops 4 s apart, R = 0.1 s: (d - (tc - tl))/R", granted == grown, granted)
+    says = "packets granted 0, 1, 2.5, 3.9 s after the last of drops 4 s apart, R = 0.1 s: (d - (tc - tl))/R"
+    yield relation("1", says, granted == grown, granted)
     two = _miss([(i % 2, 2.0 * i) for i in range(80)], 2)  # each every 4 s, in turn
     oldest, group = two.connections[0].drops.mean_s, two.drops.mean_s
     assert oldest is not None and group is not None
     yield relation("2", "m of two connections that drop in turn", math.isclose(oldest / group, 2), oldest / group)
     room = [two.miss(158.0 + past, R) for past in (0.0, 0.5, 1.5)]
-    yield relation("2", "packets granted 0, 0.5, 1.5 s after the path's last drop: m (ds - (tc - tl))/R", room == [40, 30, 10], room)
+    yield relation(
+        "2",
+        "packets granted 0, 0.5, 1.5 s after the path's last drop: m (ds - (tc - tl))/R",
+        room == [40, 30, 10],
+        room,
+    )
 
 
 @decides("yu2009-claim4.6.3")
 def _fair_windows(entry: Entry) -> Iterator[Check]:
     tables = entry.published.numbers if isinstance(entry.published.numbers, list) else []
     windows = dict(tables[0]["rows"])
-    yield relation("1", "largest mean window that the thesis prints is not above 600", max(windows.values()) <= 600, max(windows.values()))
+    yield relation(
+        "1",
+        "largest mean window that the thesis prints is not above 600",
+        max(windows.values()) <= 600,
+        max(windows.values()),
+    )
     R = 2 * (4 * 0.050 + 2 * 0.010)
-    yield Check("2", "s of a packet more in congestion avoidance with delayed ACKs: twice the round trip of Fig 4-33", math.isclose(2 * R, 0.88), 0.88, 2 * R)
+    says = "s of a packet more in congestion avoidance with delayed ACKs: twice the round trip of Fig 4-33"
+    yield Check("2", says, math.isclose(2 * R, 0.88), 0.88, 2 * R)
     grown = 32 + 500 / (2 * R)
-    yield relation("1", "window at 500 s of a connection that begins avoidance at 32 packets at once and loses none", round(grown) <= 600, round(grown))
+    says = "window at 500 s of a connection that begins avoidance at 32 packets at once and loses none"
+    yield relation("1", says, round(grown) <= 600, round(grown))
     wanted = 5 * windows[400] * PACKET_BITS / R / 1e6
     single = min(1000 * PACKET_BITS / (2 * 0.070) / 1e6, 50.0)
     demand = wanted + single
     crowded, room = [rate for rate in windows if demand > rate], [rate for rate in windows if demand < rate]
-    yield relation("3", f"windows without losses ask {demand:.0f} Mbit/s of each link; rates below that and above", {25, 50} <= set(crowded) and 400 in room,
-                   f"{crowded} and {room}")  # fmt: skip
+    says = f"windows without losses ask {demand:.0f} Mbit/s of each link; rates below that and above"
+    yield relation("3", says, {25, 50} <= set(crowded) and 400 in room, f"{crowded} and {room}")
 
 
 @decides("yu2009-fig4.2")

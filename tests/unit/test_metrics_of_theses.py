@@ -164,7 +164,7 @@ def test_gaps_and_where_they_meet() -> None:
 def test_lines_of_gaps_have_an_excess_a_slope_and_a_bend() -> None:
     # 10, 13, 12 and 20 ms leave for 8, 12, 16 and 24: 2, 1, -4 and -4 above y = x; the line from 8 to 24 has a slope of 10/16 and passes
     # 12.5 and 15
-    gaps = [
+    gaps: list[dict[str, float | None]] = [
         {"asked_gap_s": asked / 1e3, "input_gap_s": asked / 1e3, "output_gap_s": left / 1e3}
         for asked, left in ((24, 20), (8, 10), (12, 13), (16, 12))
     ]

@@ -38,7 +38,9 @@ def test_sources_send_at_their_mean_rate(kind: model.Kind, mbps: float, share: f
     until_ms, packets = 2e6, 0
     for seed in range(5):
         packets += len(model.source(kind, mbps, until_ms, Random(seed)))
-    assert packets * model.CROSS_BITS / (5 * until_ms * 1e3) == pytest.approx(mbps * share, rel=0.1 if kind == "pareto" else 0.02)
+    assert packets * model.CROSS_BITS / (5 * until_ms * 1e3) == pytest.approx(
+        mbps * share, rel=0.1 if kind == "pareto" else 0.02
+    )
 
 
 def test_a_busy_link_leaves_a_probe_s_time_and_what_comes_in_between() -> None:
