@@ -119,16 +119,18 @@ PARKING_LOT = Path(10.0, 4, 300, 1)
 """Its fifth pair of one hop has no fifth link; it goes with the sources over the whole path."""
 
 
-def length_ms(path: Path, sources: int) -> float:
-    """The thesis' 1000 s on the dumbbell; less where a second has thousands of packets, so that all figures take seconds."""
+def length_ms(path: Path, kind: Kind, sources: int) -> float:
+    """The thesis' 1000 s where the dumbbell is not full; less where packets have to be counted one by one, so that all figures take seconds."""
     if not path.alone:
-        return 1e6
-    return 3e5 if sources <= 2 else 6e4
+        return 1e6 if sources < 4 else 3e5
+    if sources <= 2:
+        return 1.5e5
+    return 6e4 if kind == "pareto" else 4e4
 
 
 def measured(path: Path, kind: Kind, sources: int, mbps: float, sampling: Sampling, seed: int) -> Line:
     """Pairs through their own link, the path and the receiver's link, beside the sources. Seeds draw the same pairs beside any of them."""
-    random, until_ms = seeded(f"{kind} {sources} {seed}"), length_ms(path, sources)
+    random, until_ms = seeded(f"{kind} {sources} {seed}"), length_ms(path, kind, sources)
     sent = pairs(until_ms, seeded(f"pairs {seed}"), sampling)
     takes = PROBE_BITS / ACCESS_MBPS / 1e3
     probes = serve(sent, np.full(len(sent), takes))
@@ -170,7 +172,8 @@ def slope(found: Sequence[Line], least_gap: float) -> float:
 
 
 def by_gap(found: Sequence[Line]) -> dict[float, float]:
-    return {gap: statistics.fmean(line.above_ms[gap] for line in found) for gap in found[0].above_ms}
+    gaps = sorted({gap for line in found for gap in line.above_ms})  # a seed may have lost all pairs of a gap
+    return {gap: statistics.fmean(line.above_ms[gap] for line in found if gap in line.above_ms) for gap in gaps}
 
 
 def apart(found: Sequence[Line], other: Sequence[Line], least_gap: float = 8) -> float:
