@@ -120,7 +120,7 @@ PARKING_LOT = Path(10.0, 4, 300, 1)
 
 
 def length_ms(path: Path, kind: Kind, sources: int) -> float:
-    """The thesis' 1000 s where the dumbbell is not full; less where packets have to be counted one by one, so that all figures take seconds."""
+    """The thesis' 1000 s where the dumbbell is not full; less where packets have to be counted one by one: all figures take seconds."""
     if not path.alone:
         return 1e6 if sources < 4 else 3e5
     if sources <= 2:
