@@ -107,6 +107,8 @@ def main(arguments: list[str]) -> int:
     caged = enter(folder)
     if not caged and os.environ.get("WARPBED_CAGE") == "required":
         return EXIT_NO_CAGE
+    if not caged:
+        os.environ["TMPDIR"] = memory_place()
     child = os.fork()
     if child == 0:
         die_with_parent()
@@ -117,6 +119,15 @@ def main(arguments: list[str]) -> int:
             drop_capabilities(keep=(CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH) if os.getuid() == 0 else ())
         os._exit(_exit_code(_start(program)))
     return _exit_code(child)
+
+
+def memory_place(places: tuple[str, ...] = ("/dev/shm", "/tmp")) -> str:
+    """Where a guest without a cage keeps its memory, which has to be executable: containers often have a /dev/shm that forbids it."""
+    for place in places:
+        with contextlib.suppress(OSError):
+            if not os.statvfs(place).f_flag & os.ST_NOEXEC:
+                return place
+    return places[0]
 
 
 def _start(program: list[str]) -> int:

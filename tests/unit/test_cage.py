@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from analysis.verdict import Evidence, _cage
-from hosts.virtual import boot
+from hosts.virtual import boot, cage
 from tests import lab
 
 # a user namespace of its own whose limit on mount namespaces is zero: unshare(2) fails in it, whoever asks
@@ -136,3 +137,26 @@ def test_the_caged_program_cannot_open_its_cage(tmp_path: Path, root: bool) -> N
     assert seen["no_new_privs"] == "1"
     assert seen["devices"] == ["fd", "full", "null", "random", "shm", "urandom", "zero"]
     assert seen["interfaces"] == ["lo"]
+
+
+def test_without_a_cage_memory_goes_where_it_may_be_executed(tmp_path: Path) -> None:
+    """Containers have a /dev/shm from which nothing may be executed; a guest's memory has to be."""
+    (tmp_path / "forbids").mkdir()
+    places = (str(tmp_path / "forbids"), str(tmp_path))
+    code = f"import sys; sys.path.insert(0, {str(lab.ROOT)!r}); from hosts.virtual import cage; print(cage.memory_place({places!r}))"
+    mounted = (
+        f"mount -t tmpfs -o noexec tmpfs {places[0]} && exec {sys.executable} -I -c '{code.replace(chr(39), chr(34))}'"
+    )
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounted],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.strip() == places[1]
+    assert cage.memory_place(places) == places[0], "without that mount"
+    assert cage.memory_place(("/nosuch", "/nosuch2")) == "/nosuch", "the guest says what is wrong"
+    line = [*NO_NAMESPACES, *boot.caged(0, tmp_path, ["/bin/sh", "-c", "echo $TMPDIR"])]
+    done = subprocess.run(line, capture_output=True, text=True, env=boot.environment(), timeout=60, check=True)
+    assert done.stdout.strip() == cage.memory_place()
