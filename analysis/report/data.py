@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from analysis import palette
 from analysis.errors import AnalysisError
 from analysis.metrics import REGISTRY
 from analysis.report import applications, flows, series
@@ -71,6 +72,7 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
     ]
     asked = {name: place for place, name in enumerate(TABLE_METRICS)}
     ordered = sorted(scalars, key=lambda metric: (metric.name in flat, asked.get(metric.name, len(asked))))
+    algorithms = {name for entry in entries for name in entry["ccas"].values()} | (set(texts) & set(palette.ALGORITHMS))
     return {
         "duration_s": duration_s,
         "buckets": buckets,
@@ -87,6 +89,7 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
         ],
         "shares": flows.shares(found),
         "gaps": applications.gaps(runs),
+        "places": {name: palette.place(name) for name in sorted(algorithms)},
         "quantiles": [round(float(value), 4) for value in series.QUANTILES],
         "runs": entries,
         "metrics": [

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.arrays import np
+from analysis import palette
 from analysis.palette import COLOURS
 from base.files import replace_bytes
 
@@ -134,8 +135,13 @@ def _lines(run: Mapping[str, Any], kind: str, colour: str) -> Iterator[tuple[str
         yield name or str(flow or ""), line
 
 
+def _place(name: str, index: int) -> int:
+    """Of an algorithm its own, so that its colour is the same in each figure; of other names that in the figure."""
+    return palette.place(name) if name in palette.ALGORITHMS else index
+
+
 def _look(order: dict[str, int], name: str) -> dict[str, Any]:
-    index = order.setdefault(name, len(order))
+    index = _place(name, order.setdefault(name, len(order)))
     return {
         "color": COLOURS[index % len(COLOURS)],
         "linestyle": DASHES[index // len(COLOURS) % len(DASHES) or index % len(DASHES)],
@@ -215,7 +221,7 @@ def _shares(cells: Sequence[Mapping[str, Any]]) -> Figure:
                     wide * 0.92,
                     yerr=error,
                     label=label,
-                    color=COLOURS[place % len(COLOURS)],
+                    color=COLOURS[palette.place(name) % len(COLOURS)],
                     hatch=("", "///", "...", "xx")[place % 4],
                     edgecolor="white",
                     error_kw={"linewidth": 0.7},
@@ -292,8 +298,8 @@ def _sweep(metric: Mapping[str, Any], data: Mapping[str, Any]) -> Figure:
             means,
             yerr=np.abs(errors),
             label=name or None,
-            color=COLOURS[index % len(COLOURS)],
-            marker=MARKS[index % len(MARKS)],
+            color=COLOURS[_place(name, index) % len(COLOURS)],
+            marker=MARKS[_place(name, index) % len(MARKS)],
             markersize=4,
             capsize=2,
             linestyle="-" if numeric else "none",

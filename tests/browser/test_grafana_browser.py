@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium; apt-get install chromium"),
     pytest.mark.timeout(900),
 ]
+QUERY = "/api/ds/query"
 WRONG = (
     "pq: ",
     "Panel plugin not found",
@@ -37,31 +38,40 @@ MARKS = (
 
 
 class Visitor:
-    """A logged-in page that remembers failed queries."""
+    """A logged-in page that remembers failed queries. Grafana keeps connections open, so that its pages never are idle."""
 
     def __init__(self, page: Any, address: str) -> None:
-        self.page, self.address, self.failed = page, address, []  # type: ignore[var-annotated]
+        self.page, self.address = page, address
+        self.failed: list[str] = []
+        self.open_queries: set[Any] = set()
+        page.on("request", lambda request: self.open_queries.add(request) if QUERY in request.url else None)
+        page.on("requestfinished", self.open_queries.discard)
+        page.on("requestfailed", self.open_queries.discard)
         page.on("response", self._seen)
 
     def _seen(self, response: Any) -> None:
-        if "/api/ds/query" in response.url and response.status >= 400:
+        if QUERY in response.url and response.status >= 400:
             self.failed.append(f"{response.status}: {response.text()[:300]}")
 
     def open(self, path: str) -> list[str]:
         """What is wrong on a page once its queries are answered and every panel has been in view."""
+        self.page.goto("about:blank")  # what another page has not finished is no fault of this one
         self.failed.clear()
-        self.page.goto(self.address + path, wait_until="networkidle", timeout=120_000)
-        for _ in range(12):
-            self.page.mouse.wheel(0, 700)
-            self.page.wait_for_timeout(150)
-        self.page.wait_for_load_state("networkidle", timeout=120_000)
+        self.open_queries.clear()
+        self.page.goto(self.address + path, wait_until="domcontentloaded", timeout=120_000)
+        self.page.wait_for_selector(".react-grid-item", timeout=120_000)
+        quiet = 0
+        for _ in range(120):
+            self.page.wait_for_timeout(250)
+            quiet = 0 if self.open_queries else quiet + 1
+            if quiet >= 6:
+                break
         text = self.page.inner_text("body")
         corners = self.page.locator(MARKS).count()
         return [*self.failed, *(word for word in WRONG if word in text), *([f"{corners} red marks"] if corners else [])]
 
     def links(self) -> list[str]:
         """The links of the dashboard's bar, as Grafana makes them from the state of its variables, and the first of each table."""
-        self.page.mouse.wheel(0, -20_000)
         found = self.page.eval_on_selector_all(
             "a[href*='/d/warpbed-']", "all => all.map(one => one.getAttribute('href'))"
         )
@@ -75,12 +85,12 @@ def visitor() -> Iterator[Visitor]:
     user, _, password = credentials.partition(":")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1600, "height": 1000}, http_credentials=None)
-        page.goto(f"{scheme}://{host}/login", wait_until="networkidle")
+        page = browser.new_page(viewport={"width": 1600, "height": 2600})  # every panel is in view
+        page.goto(f"{scheme}://{host}/login", wait_until="domcontentloaded", timeout=120_000)
         page.fill("input[name=user]", user)
         page.fill("input[name=password]", password)
         page.click("button[type=submit]")
-        page.wait_for_load_state("networkidle")
+        page.wait_for_selector("input[name=password]", state="detached", timeout=60_000)
         yield Visitor(page, f"{scheme}://{host}")
         browser.close()
 

@@ -57,6 +57,8 @@ const look = (index) => {
   const colours = theme().colours;
   return { colour: colours[index % colours.length], shape: SHAPES[(index + Math.floor(index / colours.length)) % SHAPES.length] };
 };
+// An algorithm has its own place, the same in every report and in the dashboards (analysis/palette.py).
+const lookOf = (name, index) => look(Object.hasOwn(data.places, name) ? data.places[name] : index);
 
 function legend(entries) {
   return html("ul", { class: "legend" }, entries.map(({ label, colour, shape, dash }) => {

@@ -27,7 +27,7 @@ function sharesFigure(data, target) {
     cells.forEach((cell, index) => {
       const wide = Math.min(34, (slot * 0.8) / cell.parts.length);
       cell.parts.forEach((part, place) => {
-        const { colour } = look(names.indexOf(part.algorithm));
+        const { colour } = lookOf(part.algorithm, names.indexOf(part.algorithm));
         const left = x(index) + (place - cell.parts.length / 2) * wide;
         const bar = svg("rect", { x: left + 1, y: y(part.mean), width: wide - 2, height: Math.max(0, bottom - y(part.mean)), fill: colour, opacity: 0.85 },
           svg("title", {}, `${nameOf(cell)}: ${part.algorithm} (${part.flows} flows) ${format(part.mean)}, fair ${format(part.fair)}`));
@@ -42,7 +42,7 @@ function sharesFigure(data, target) {
   }
 
   return () => {
-    one.setLegend(names.map((label, index) => ({ label, colour: look(index).colour })));
+    one.setLegend(names.map((label, index) => ({ label, colour: lookOf(label, index).colour })));
     one.panels.replaceChildren(...parts.map(panel));
   };
 }

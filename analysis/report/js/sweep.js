@@ -38,7 +38,7 @@ function sweep(data, controls, target) {
     const shown = cells.filter((cell) => names.every((name) => name === state.x || name === state.colour || cell.attributes[name] === state.fixed.get(name)));
     const places = state.x ? valuesOf(state.x) : ["all runs"];
     const groups = state.colour ? valuesOf(state.colour) : [null];
-    one.setLegend(state.colour ? groups.map((value, index) => ({ label: value, ...look(index) })) : []);
+    one.setLegend(state.colour ? groups.map((value, index) => ({ label: value, ...lookOf(value, index) })) : []);
     if (!shown.length || !withNumbers.length) { one.panels.replaceChildren(html("p", { class: "empty" }, "No numbers in these runs.")); return; }
     one.panels.replaceChildren(...withNumbers.slice(0, state.all ? undefined : FIRST_METRICS).map((metric) => panel(metric, shown, places, groups)));
   }
@@ -66,7 +66,7 @@ function sweep(data, controls, target) {
       yTicks: numbered(range[0], range[1], 5), label: `${metric.label} against ${state.x || "runs"}: ${metric.about}`,
     });
     groups.forEach((group, index) => {
-      const { colour, shape } = look(index);
+      const { colour, shape } = lookOf(group, index);
       const shift = groups.length > 1 ? (index / (groups.length - 1) - 0.5) * 0.36 : 0;
       const line = [];
       for (const { cell, value } of found) {

@@ -51,7 +51,7 @@ function timeline(data, items, controls, target, afterDraw) {
     from.value = format(state.from);
     to.value = format(state.to);
     const shown = items.filter(visible);
-    const colours = new Map(valuesOf(state.colour).map((value, index) => [value, look(index)]));
+    const colours = new Map(valuesOf(state.colour).map((value, index) => [value, lookOf(value, index)]));
     // A queue belongs to no flow: coloured by flow, it is one plain line.
     const plain = { colour: theme().colours[0], shape: "" };
     const style = (item) => colours.get(item.attributes[state.colour]) || plain;
