@@ -149,6 +149,12 @@ def rows(title: str, description: str, query: Query, *, width: int = 24, height:
     return panel
 
 
+def dashed_peaks(panel: Any) -> Any:
+    """The greatest values of an interval as dashes, so that they do not cover its mean."""
+    dashes = models.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [3, 5]})
+    return panel.override_by_regexp("/ max$/", [dashes])
+
+
 def matrix(panel: Any, row: str, column: str, value: str) -> Any:
     """A column for each value of a query's column; the field with the rows is then named row\\column."""
     options = {"columnField": column, "rowField": row, "valueField": value, "emptyValue": "null"}

@@ -17,6 +17,7 @@ from dashboards.parts import (
     assembled,
     board,
     bucketed,
+    dashed_peaks,
     length,
     lines,
     one_of,
@@ -156,24 +157,28 @@ def _flows() -> list[Any]:
             "Mbits",
             flow_series("avg(goodput_mbps)"),
         ),
-        lines(
-            "Congestion window and slow-start threshold",
-            "cwnd and ssthresh at each ACK, from tcp_probe (sampled sockets where a host has no tracepoint). "
-            "ssthresh is absent while infinite.",
-            "none",
-            flow_series("avg(cwnd_packets)", "cwnd"),
-            flow_series("max(cwnd_packets_max)", "cwnd max", "B"),
-            flow_series("avg(ssthresh_packets)", "ssthresh", "C"),
-            label="packets",
+        dashed_peaks(
+            lines(
+                "Congestion window and slow-start threshold",
+                "cwnd and ssthresh at each ACK, from tcp_probe (sampled sockets where a host has no tracepoint). "
+                "ssthresh is absent while infinite.",
+                "none",
+                flow_series("avg(cwnd_packets)", "cwnd"),
+                flow_series("max(cwnd_packets_max)", "cwnd max", "B"),
+                flow_series("avg(ssthresh_packets)", "ssthresh", "C"),
+                label="packets",
+            )
         ),
-        lines(
-            "Round-trip time",
-            "srtt of the socket, and samples from the capture after Karn: mean and greatest. The wire's stop where nearly each "
-            "ACK takes up something that was sent twice.",
-            "ms",
-            flow_series("avg(srtt_ms)", "srtt"),
-            flow_series("avg(rtt_ms)", "wire", "B"),
-            flow_series("max(rtt_ms_max)", "wire max", "C"),
+        dashed_peaks(
+            lines(
+                "Round-trip time",
+                "srtt of the socket, and samples from the capture after Karn: mean and greatest. The wire's stop where nearly each "
+                "ACK takes up something that was sent twice.",
+                "ms",
+                flow_series("avg(srtt_ms)", "srtt"),
+                flow_series("avg(rtt_ms)", "wire", "B"),
+                flow_series("max(rtt_ms_max)", "wire max", "C"),
+            )
         ),
         lines(
             "In flight",
@@ -193,13 +198,15 @@ def _flows() -> list[Any]:
 
 def _queues() -> list[Any]:
     return [
-        lines(
-            "Queue",
-            "Packets that wait in each router's queue: mean and greatest in the interval.",
-            "none",
-            queue_series("avg(backlog_packets)", "mean", "A"),
-            queue_series("max(backlog_packets_max)", "max", "B"),
-            label="packets",
+        dashed_peaks(
+            lines(
+                "Queue",
+                "Packets that wait in each router's queue: mean and greatest in the interval.",
+                "none",
+                queue_series("avg(backlog_packets)", "mean", "A"),
+                queue_series("max(backlog_packets_max)", "max", "B"),
+                label="packets",
+            )
         ),
         lines(
             "Drops and marks",

@@ -12,8 +12,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.arrays import np
 from analysis import palette
+from analysis.arrays import np
 from analysis.palette import COLOURS
 from base.files import replace_bytes
 

@@ -45,8 +45,8 @@ class Visitor:
         self.failed: list[str] = []
         self.open_queries: set[Any] = set()
         page.on("request", lambda request: self.open_queries.add(request) if QUERY in request.url else None)
-        page.on("requestfinished", self.open_queries.discard)
-        page.on("requestfailed", self.open_queries.discard)
+        page.on("requestfinished", lambda request: self.open_queries.discard(request))
+        page.on("requestfailed", lambda request: self.open_queries.discard(request))
         page.on("response", self._seen)
 
     def _seen(self, response: Any) -> None:
