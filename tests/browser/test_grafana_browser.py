@@ -45,9 +45,12 @@ class Visitor:
         self.failed: list[str] = []
         self.open_queries: set[Any] = set()
         page.on("request", lambda request: self.open_queries.add(request) if QUERY in request.url else None)
-        page.on("requestfinished", lambda request: self.open_queries.discard(request))
-        page.on("requestfailed", lambda request: self.open_queries.discard(request))
+        page.on("requestfinished", self._done)
+        page.on("requestfailed", self._done)
         page.on("response", self._seen)
+
+    def _done(self, request: Any) -> None:
+        self.open_queries.discard(request)
 
     def _seen(self, response: Any) -> None:
         if QUERY in response.url and response.status >= 400:
