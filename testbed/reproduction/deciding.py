@@ -111,7 +111,8 @@ class Decider:
 
     def _evidence(self, entry: Entry) -> Iterator[Evidence]:
         if function := REGISTRY.get(entry.id):
-            yield from of_checks(list(function(entry)), function.__module__.replace(".", "/") + ".py")
+            module: str = getattr(function, "func", function).__module__  # of a partial, that of what it calls
+            yield from of_checks(list(function(entry)), module.replace(".", "/") + ".py")
         for bound in self._bindings.of(entry.id):
             yield from self._of_experiment(entry, bound)
 
