@@ -116,6 +116,13 @@ def shortened(text: str, length_s: int) -> str:
             flow["size"] = f"{max(1000, round(size_bytes(flow['size']) * factor))}B"
         if "stop" in flow:
             flow["stop"] = f"{round(seconds(flow['stop']) * factor * 1e3)}ms"
+    sweep = data.get("sweep") or {}
+    ends = [name for name, path in (sweep.get("parameters") or {}).items() if str(path).rstrip("']").endswith(".stop")]
+    for row in (*(sweep.get("list") or ()), sweep.get("factorial") or {}):  # what would stop after the end stops at it
+        for name in {*ends} & {*row}:
+            values = row[name] if isinstance(row[name], list) else [row[name]]
+            within = [value if seconds(value) <= length_s else f"{length_s}s" for value in values]
+            row[name] = list(dict.fromkeys(within)) if isinstance(row[name], list) else within[0]
     data.get("captures", {}).pop("keep", None)  # they are compared
     for claims in ("claims", "guards", "expectations", "published"):
         data.pop(claims, None)
