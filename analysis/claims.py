@@ -246,7 +246,7 @@ def _joined(claim: Claim, parts: tuple[Part, ...], lacking: Sequence[str], missi
         needs = [part.more for part in count["undecided"]]
         more = None if None in needs else max(need for need in needs if need is not None)
         notes.append(
-            f"{more} seeds more would decide it"
+            f"{more} {'seed' if more == 1 else 'seeds'} more would decide it"
             if more
             else "the mean is too close to the bound for any number of seeds"
         )

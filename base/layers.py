@@ -27,6 +27,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 PACKAGES = tuple(name for layer in LAYERS for name in layer)
 
+RUN_PACKAGES = tuple(name for name in PACKAGES[: PACKAGES.index("testbed") + 1] if name not in ("store", "dashboards"))
+"""What making runs and reading results needs: it travels to workers, and a wheel holds it."""
+
 
 @dataclass(frozen=True)
 class Import:

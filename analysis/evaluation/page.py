@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from analysis.evaluation.outcomes import OUTCOMES, Judged, Measured, Value
-from analysis.report.build import content_hash
+from analysis.report.build import content_hash, templates
 from analysis.table import number
 
 HERE = Path(__file__).parent
@@ -22,24 +21,21 @@ OWN_STYLE = HERE / "page.css"
 
 def page(algorithm: str, found: Sequence[Judged], about: Mapping[str, Any]) -> str:
     """The page. about: `kernel`, `quick`, `command` and `files` (name → file beside the page)."""
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     style = STYLE.read_text(encoding="utf-8") + OWN_STYLE.read_text(encoding="utf-8")
     counts = Counter(one.outcome for one in found)
-    return environment.get_template("page.html.j2").render(
-        algorithm=algorithm,
-        found=found,
-        counts={name: counts[name] for name in OUTCOMES if counts[name]},
-        about=about,
-        shown=shown,
-        bars=bars,
-        style=Markup(style),  # noqa: S704 (this package's own files)
-        style_hash=content_hash(style),
+    return (
+        templates(HERE)
+        .get_template("page.html.j2")
+        .render(
+            algorithm=algorithm,
+            found=found,
+            counts={name: counts[name] for name in OUTCOMES if counts[name]},
+            about=about,
+            shown=shown,
+            bars=bars,
+            style=Markup(style),  # noqa: S704 (this package's own files)
+            style_hash=content_hash(style),
+        )
     )
 
 

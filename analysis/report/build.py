@@ -39,25 +39,33 @@ def build(folder: Path, names: Sequence[str] | None = None, asked: page.Written 
     return _render(page.view(folder, names, asked), [])
 
 
-def _render(view: page.View, figures: Sequence[str]) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
+def templates(folder: Path) -> Environment:
+    """A folder's templates: every word escaped, a name that is not there an error."""
+    return Environment(
+        loader=FileSystemLoader(folder),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _render(view: page.View, figures: Sequence[str]) -> str:
     style = (HERE / "report.css").read_text(encoding="utf-8")
     parts = [(HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
-    return environment.get_template("template.html.j2").render(
-        view=view,
-        figures=figures,
-        style=Markup(style),  # noqa: S704 (this package's own file)
-        script=Markup(script),  # noqa: S704 (this package's own files)
-        data=Markup(embed(view.data)),  # noqa: S704 (embed escapes what could end the element)
-        style_hash=content_hash(style),
-        script_hash=content_hash(script),
+    return (
+        templates(HERE)
+        .get_template("template.html.j2")
+        .render(
+            view=view,
+            figures=figures,
+            style=Markup(style),  # noqa: S704 (this package's own file)
+            script=Markup(script),  # noqa: S704 (this package's own files)
+            data=Markup(embed(view.data)),  # noqa: S704 (embed escapes what could end the element)
+            style_hash=content_hash(style),
+            script_hash=content_hash(script),
+        )
     )
 
 

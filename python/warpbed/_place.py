@@ -17,19 +17,6 @@ CHECKOUT = HERE.parents[1]
 PARTS = HERE / "_parts"
 """Where a wheel has the packages."""
 CHECKOUT_VARIABLE = "WARPBED_CHECKOUT"
-NEEDED = (
-    "base",
-    "kernels",
-    "network",
-    "plan",
-    "agent",
-    "collectors",
-    "schema",
-    "analysis",
-    "topologies",
-    "hosts",
-    "testbed",
-)
 
 
 def packages() -> Path:
@@ -42,14 +29,22 @@ def make_importable() -> None:
     root = packages()
     if str(root) not in sys.path:
         sys.path.append(str(root))
-    for name in NEEDED:
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None or not Path(spec.origin).resolve().is_relative_to(root):
-            found = "missing" if spec is None else f"found at {spec.origin}"
-            raise ImportError(
-                f"warpbed needs its own package {name!r} of {root}, but it is {found}; "
-                f"rename your module, or start Python in another folder"
-            )
+    _check(root, "base")
+    from base.layers import RUN_PACKAGES
+
+    for name in RUN_PACKAGES:
+        _check(root, name)
+
+
+def _check(root: Path, name: str) -> None:
+    """Raise ImportError where a package of this name is not the project's."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None or not Path(spec.origin).resolve().is_relative_to(root):
+        found = "missing" if spec is None else f"found at {spec.origin}"
+        raise ImportError(
+            f"warpbed needs its own package {name!r} of {root}, but it is {found}; "
+            f"rename your module, or start Python in another folder"
+        )
 
 
 def checkout() -> Path:

@@ -89,11 +89,7 @@ def _run(files: Sequence[tuple[Evaluation, Path]], options: argparse.Namespace) 
     failed = []
     for number, (one, file) in enumerate(files, start=1):
         print(f"{one.name} ({number} of {len(files)}): RFC 9743, {one.criterion.section}", flush=True)
-        asked = argparse.Namespace(
-            experiment=file, host=None, jobs=options.jobs, only="", seed=0, results=options.results, format="table",
-            **{name: getattr(options, name) for name in engine.DEFAULTS},
-        )  # fmt: skip
-        run_command.main(asked)
+        run_command.of_file(file, options)
         judged = decided(one, file, options.results.resolve(), file.parent)
         if any(judged.verdicts.get(status) for status in ("failed", "missing", "unreadable")):
             failed.append(one.name)

@@ -132,17 +132,7 @@ def _run(
             )
             continue
         print(f"{bound.file}: {cost.words(jobs)}", flush=True)
-        asked = argparse.Namespace(
-            experiment=bound.path,
-            host=None,
-            jobs=options.jobs,
-            only="",
-            seed=0,
-            results=options.results,
-            format="table",
-            **{name: getattr(options, name) for name in engine.DEFAULTS},
-        )
-        run_command.main(asked)
+        run_command.of_file(bound.path, options)
         decider.forget(bound)
         if decider.standing(bound).failed:
             failed.append(bound.file)

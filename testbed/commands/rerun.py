@@ -25,7 +25,6 @@ from testbed.commands import run as run_command
 from testbed.commands.arguments import host
 from testbed.commands.output import add_format, render, spoken_aside
 from testbed.commands.prepared import answered_ids
-from testbed.engine import options as engine
 from testbed.experiments import Prepared, prepare
 from testbed.identity import userland_changes
 from testbed.reproduction.costs import of_plans
@@ -157,10 +156,7 @@ def _again(
     from testbed.bundle.same import compare
 
     file = Path(prepared.document.file)
-    asked = argparse.Namespace(
-        experiment=file, host=options.host, jobs=options.jobs, only=options.only, seed=0, results=base, format="table", **engine.DEFAULTS,
-    )  # fmt: skip
-    code = run_command.main(asked)
+    code = run_command.of_file(file, options, host=options.host, only=options.only, results=base)
     store = Results(base, prepared.experiment.name)
     if code == 2 or not store.folder.is_dir():
         raise UsageError(f"{one.file}: nothing was run; the reason is above")

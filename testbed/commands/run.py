@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
+from typing import Any
 
 from analysis.results import load_experiment
 from hosts.registry import HOST_KINDS
@@ -50,3 +52,13 @@ def main(options: argparse.Namespace) -> int:
         names = begun_ids(asked, selected(asked, options), host_of(asked, options), results)
         print(of_runs(load_experiment(results.folder, names), options.format), end="")
     return code
+
+
+def of_file(file: Path, options: argparse.Namespace, **others: Any) -> int:
+    """The command for a file that another command has chosen, with its `--jobs`, `--results` and engine; returns the exit code.
+
+    others: options of this command that are not as they are by default
+    """
+    engines = {name: getattr(options, name, default) for name, default in engine.DEFAULTS.items()}
+    given = {"host": None, "only": "", "seed": 0, "results": options.results, "format": "table", **engines, **others}
+    return main(argparse.Namespace(experiment=file, jobs=options.jobs, **given))

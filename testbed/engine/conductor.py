@@ -246,7 +246,8 @@ class _Round:
         if attempts <= self._runner._retries:
             self._todo.append(job)
             return
-        words = f"{message}{f' (worker {worker}' if worker else ' ('}{', ' if worker else ''}attempt {attempts})"
+        where = f"worker {worker}, " if worker else ""
+        words = f"{message} ({where}attempt {attempts})"
         self._summary.failed[job.run_id] = words
         self._report(job, event="failed", message=words)
 
@@ -257,9 +258,7 @@ class _Round:
         """End what is still under way."""
         if not self._under:
             return
-        with contextlib.suppress(
-            Exception
-        ):  # workers that cannot be asked end with their scheduler or when they lose it
+        with contextlib.suppress(Exception):  # who cannot be asked ends with the scheduler, or when it is lost
             self._client.cancel(list(self._under), force=True)
             self._client.run(stub.stop_session, self._runner._session, on_error="ignore")
         self._under.clear()

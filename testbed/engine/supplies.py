@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import sys
 import tarfile
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from base.errors import WarpbedError
+from base.layers import RUN_PACKAGES
 from base.paths import ROOT, cache_dir
 from collectors import native
 from hosts.virtual import pinned
@@ -21,19 +21,6 @@ from testbed.engine.store import Entry, Store
 from testbed.engine.worker import Artifact
 from testbed.results import Results
 
-CODE = (
-    "base",
-    "network",
-    "kernels",
-    "plan",
-    "agent",
-    "collectors",
-    "schema",
-    "analysis",
-    "topologies",
-    "hosts",
-    "testbed",
-)
 FILES = ("warpbed", "requirements.lock", "requirements-dask.lock")
 LEFT_OUT = ("__pycache__", "target")
 
@@ -102,12 +89,11 @@ class Supplies:
         with tempfile.TemporaryDirectory(prefix="warpbed-code-") as scratch:
             archive = Path(scratch) / "code.tar"
             with tarfile.open(archive, "w") as out:
-                for top in (*FILES, *CODE):
+                for top in (*FILES, *RUN_PACKAGES):
                     out.add(ROOT / top, arcname=top, filter=_plain)
             with archive.open("rb") as content:
                 sha256 = hashlib.file_digest(content, "sha256").hexdigest()
             system, path = self.store.send(archive, f"code/{sha256}.tar")
-        shutil.rmtree(scratch, ignore_errors=True)
         return {"sha256": sha256, "system": system, "path": path}
 
 

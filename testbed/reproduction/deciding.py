@@ -75,7 +75,8 @@ class Decider:
         kind = prepared.experiment.host
         runs = load_experiment(results.folder, answered_ids(prepared, kind, results)) if results.folder.is_dir() else ()
         recorded = self._recorded.get(bound.file, Recorded())
-        unfolded, params, done, others = [], [], [], []
+        answers: list[Run] = []  # in the sweep's order, wherever they come from: figures and tables follow it
+        unfolded, params, done = [], [], []
         repeats = prepared.experiment.repeats
         enough = repeats.least if isinstance(repeats, Repeats) else None
         begun: Counter[str] = Counter()
@@ -89,12 +90,13 @@ class Decider:
                 done.append((answer, plan))
             elif asked:
                 unfolded.append(plan)
-            if other is not None and not whole:
-                others.append(other)
-            elif not whole and asked:
+            if other is None and not whole and asked:
                 params.append(run.params)
+            best = other if other is not None and not whole else answer
+            if best is not None:
+                answers.append(best)
         checks = {} if done else recorded.checks
-        return Standing(bound, prepared, (*runs, *others), tuple(unfolded), tuple(params), tuple(done), checks)
+        return Standing(bound, prepared, tuple(answers), tuple(unfolded), tuple(params), tuple(done), checks)
 
     def cost(self, bounds: Sequence[Bound]) -> Cost:
         """Of what is missing."""

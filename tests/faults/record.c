@@ -227,34 +227,7 @@ int openat(int fd, const char *path, int flags, ...)
 	return result;
 }
 
-#define OPEN(name, at) \
-	int name(const char *path, int flags, ...) \
-	{ \
-		mode_t mode = 0; \
-		if (flags & (O_CREAT | O_TMPFILE)) { \
-			va_list more; \
-			va_start(more, flags); \
-			mode = va_arg(more, mode_t); \
-			va_end(more); \
-		} \
-		return openat(at, path, flags, mode); \
-	}
-OPEN(open, AT_FDCWD)
-OPEN(open64, AT_FDCWD)
-
-int openat64(int fd, const char *path, int flags, ...)
-{
-	mode_t mode = 0;
-
-	if (flags & (O_CREAT | O_TMPFILE)) {
-		va_list more;
-
-		va_start(more, flags);
-		mode = va_arg(more, mode_t);
-		va_end(more);
-	}
-	return openat(fd, path, flags, mode);
-}
+#include "opens.h"
 
 typedef FILE *(*fopen_type)(const char *, const char *);
 FILE *fopen(const char *path, const char *mode)

@@ -255,34 +255,7 @@ int openat(int fd, const char *path, int flags, ...)
 	return next(fd, path, flags, mode);
 }
 
-#define OPEN(name) \
-	int name(const char *path, int flags, ...) \
-	{ \
-		mode_t mode = 0; \
-		if (flags & (O_CREAT | O_TMPFILE)) { \
-			va_list more; \
-			va_start(more, flags); \
-			mode = va_arg(more, mode_t); \
-			va_end(more); \
-		} \
-		return openat(AT_FDCWD, path, flags, mode); \
-	}
-OPEN(open)
-OPEN(open64)
-
-int openat64(int fd, const char *path, int flags, ...)
-{
-	mode_t mode = 0;
-
-	if (flags & (O_CREAT | O_TMPFILE)) {
-		va_list more;
-
-		va_start(more, flags);
-		mode = va_arg(more, mode_t);
-		va_end(more);
-	}
-	return openat(fd, path, flags, mode);
-}
+#include "opens.h"
 
 typedef void *(*mmap_type)(void *, size_t, int, int, int, off_t);
 void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset)

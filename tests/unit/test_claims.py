@@ -80,7 +80,7 @@ def test_one_seed_decides_nothing_and_says_how_many_would_begin_to() -> None:
     runs = cell([10.0], cca="a") + cell([5.0], cca="b")
     found = claimed(runs, greater=AB)
     assert (found.outcome, found.more) == ("undecided", 1)
-    assert "1 seeds more would decide it" in found.reason
+    assert "1 seed more would decide it" in found.reason
 
 
 def test_the_number_of_seeds_that_would_decide_is_enough() -> None:

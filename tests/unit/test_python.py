@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import warpbed
+from base.layers import RUN_PACKAGES
 from base.paths import ROOT
 from benchmarks.make_results import Case, make_results
 from tests import lab
@@ -220,22 +221,18 @@ def _name(line: str) -> str:
     return found[0]
 
 
+def test_a_wheel_holds_the_packages_that_runs_need() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert set(wheel["include"]) == {"python/warpbed", *RUN_PACKAGES}
+    assert {name: to for name, to in wheel["sources"].items() if to != "warpbed"} == {
+        name: f"warpbed/_parts/{name}" for name in RUN_PACKAGES
+    }
+
+
 def test_extras_are_imported_only_where_they_are_asked_for() -> None:
     """A run's own path needs none of them: they are not in its environment."""
     seen = set()
-    for package in (
-        "base",
-        "network",
-        "kernels",
-        "plan",
-        "agent",
-        "collectors",
-        "schema",
-        "analysis",
-        "topologies",
-        "hosts",
-        "testbed",
-    ):
+    for package in RUN_PACKAGES:
         for file in sorted((ROOT / package).rglob("*.py")):
             for node in ast.parse(file.read_text()).body:  # at import; inside functions is where they are asked for
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
