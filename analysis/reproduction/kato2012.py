@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analysis.models.checks import Check, relation
+from analysis.models.kato2012 import GAIN_WIDTH
 from analysis.reproduction.intervals import within
 from analysis.reproduction.measured import compares
 from analysis.results import Run, show
@@ -19,9 +20,6 @@ ALMOST = 0.05
 """"Almost as much" (catalogue)."""
 FRIENDLY = (0.8, 1.1)
 """Shares of TCP's throughput that count as about the same (catalogue)."""
-GAIN_WIDTH = 0.02
-"""How far a gain in throughput may be from the printed one: ours."""
-
 
 # SlowCC (s5.1.1): nothing in these runs is random, so that each is what any seed gives.
 

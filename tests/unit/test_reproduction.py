@@ -33,7 +33,7 @@ from testbed.commands import reproduce
 from testbed.reproduction.bindings import Bindings, chosen, read
 from testbed.reproduction.costs import Cost
 from testbed.reproduction.deciding import about
-from testbed.reproduction.printed import strange
+from testbed.reproduction.printed import is_printed, strange
 from tests import lab
 
 
@@ -256,21 +256,54 @@ def test_medley_s_cycle_is_the_table_s() -> None:
     assert ho2008.cycle(6) == [0, -1, -2, 0, 4, 10, 18]  # W + a^2 - 3a with a = 6
 
 
-def test_every_calculation_names_parts_that_its_entry_has(bindings: Bindings) -> None:
-    for name, function in REGISTRY.items():
+@pytest.fixture(scope="module")
+def calculated(bindings: Bindings) -> dict[str, list[Check]]:
+    return {name: list(function(bindings.entries[name])) for name, function in REGISTRY.items()}
+
+
+def test_every_calculation_names_parts_that_its_entry_has(
+    bindings: Bindings, calculated: dict[str, list[Check]]
+) -> None:
+    for name, checks in calculated.items():
         one = bindings.entries[name]
-        for check in function(one):
+        for check in checks:
             assert check.part in one.parts(), (name, check.part)
             assert check.says
 
 
-def test_calculations_contradict_only_what_the_thesis_says_against_itself_and_linux_otherwise(
-    bindings: Bindings,
-) -> None:
-    wrong = {
-        name: [check.explained for check in function(bindings.entries[name]) if not check.holds]
-        for name, function in REGISTRY.items()
-    }
+def numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from numbers(part)
+
+
+def test_what_a_check_calls_published_is_printed(bindings: Bindings, calculated: dict[str, list[Check]]) -> None:
+    """Of calculations, and of those comparisons with runs that the record has; of a printed formula (W/2) the value for a W of ours."""
+
+    def is_formula(name: str, part: str) -> bool:
+        printed = bindings.entries[name].published.numbers
+        return isinstance(printed, dict) and str(printed.get(part)).startswith("W/")
+
+    found = dict(calculated)
+    for thesis in bindings.theses:
+        for kept in recorded.read(lab.ROOT / "docs/reproduction", thesis).values():
+            for name, checks in kept.checks.items():
+                found[name] = [*found.get(name, []), *checks]
+    told = [
+        (name, value)
+        for name, checks in found.items()
+        for check in checks
+        if check.kind == "value" and not is_formula(name, check.part)
+        for value in numbers(check.published)
+    ]
+    assert len(told) > 50
+    assert [(name, value) for name, value in told if not is_printed(abs(value), bindings.entries[name])] == []
+
+
+def test_only_these_calculations_contradict(calculated: dict[str, list[Check]]) -> None:
+    wrong = {name: [check.explained for check in checks if not check.holds] for name, checks in calculated.items()}
     assert {name for name, found in wrong.items() if found} == {
         "ho2008-s4.3-example",
         "tokuda2003-fig6-order",
