@@ -13,7 +13,6 @@ import pwd
 import resource
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,23 +33,20 @@ USERS = range(61184, 65520)
 MEMORY_BYTES, FILES, OUTPUT_BYTES, PROCESSES = 256 << 20, 32, 64 << 10, 1
 
 
-@dataclass(frozen=True)
-class Confined:
-    """process: started; its program came by a descriptor, so that it needs no readable file"""
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
-    process: subprocess.Popen[bytes]
 
-    def facts(self) -> dict[str, Any]:
-        """User, capabilities and limits as the kernel tells them."""
-        folder = Path(f"/proc/{self.process.pid}")
-        status = dict(line.split(":\t", 1) for line in (folder / "status").read_text().splitlines() if ":\t" in line)
-        limits = {line[:26].strip(): line[26:47].strip() for line in (folder / "limits").read_text().splitlines()[1:]}
-        root = next(line for line in (folder / "mounts").read_text().splitlines() if line.split()[1] == "/")
-        return {
-            "uid": int(status["Uid"].split()[0]), "capabilities": int(status["CapEff"], 16), "no_new_privs": status["NoNewPrivs"] == "1",
-            "read_only": "ro" in root.split()[3].split(","), "memory_bytes": limits["Max address space"], "cpu_s": limits["Max cpu time"],
-            "file_bytes": limits["Max file size"], "files": limits["Max open files"],
-        }  # fmt: skip
+def facts(pid: int) -> dict[str, Any]:
+    """User, capabilities and limits of a process as the kernel tells them."""
+    folder = Path(f"/proc/{pid}")
+    status = dict(line.split(":\t", 1) for line in (folder / "status").read_text().splitlines() if ":\t" in line)
+    limits = {line[:26].strip(): line[26:47].strip() for line in (folder / "limits").read_text().splitlines()[1:]}
+    root = next(line for line in (folder / "mounts").read_text().splitlines() if line.split()[1] == "/")
+    return {
+        "uid": int(status["Uid"].split()[0]), "capabilities": int(status["CapEff"], 16), "no_new_privs": status["NoNewPrivs"] == "1",
+        "read_only": "ro" in root.split()[3].split(","), "memory_bytes": limits["Max address space"], "cpu_s": limits["Max cpu time"],
+        "file_bytes": limits["Max file size"], "files": limits["Max open files"],
+    }  # fmt: skip
 
 
 def unused_user() -> int:
@@ -62,8 +58,11 @@ def unused_user() -> int:
     return next(number for number in USERS if number not in known)
 
 
-def start(program: bytes, arguments: Sequence[str], interpreter: str, cpu_s: float, out: IO[bytes]) -> Confined:
-    """Start a Python program with its words on `out`; its standard input is a pipe.
+def start(
+    program: bytes, arguments: Sequence[str], interpreter: str, cpu_s: float, out: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start a Python program, which comes by a descriptor and so needs no readable file, with its words on `out`; its standard input
+    is a pipe, its environment ours alone.
 
     cpu_s: CPU time after which the kernel ends it
     Raises RunError where the user cannot be changed or the interpreter not be started.
@@ -98,15 +97,14 @@ def start(program: bytes, arguments: Sequence[str], interpreter: str, cpu_s: flo
         with open(source, "wb", closefd=False) as file:
             file.write(program)
         line = [os.path.realpath(interpreter), "-B", "-I", "-S", f"/proc/self/fd/{source}", *arguments]
-        return Confined(
-            subprocess.Popen(
-                line,
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                preexec_fn=confine,
-                pass_fds=(source,),
-            )
+        return subprocess.Popen(
+            line,
+            env=ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            preexec_fn=confine,
+            pass_fds=(source,),
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise RunError("transfer", "receiver", f"cannot be started as a user of its own: {error}") from error

@@ -169,8 +169,8 @@ class _End:
         program = pkgutil.get_data("agent", PROGRAM) or b""
         if self.transfer.side == "receiver":
             service = confined.start(program, ["receive"], sys.executable, self.transfer.deadline_s, out)
-            self.facts["confined"] = service.facts()
-            return service.process
+            self.facts["confined"] = confined.facts(service.pid)
+            return service
         (self.folder / PROGRAM).write_bytes(program)
         line = [sys.executable, "-B", "-I", "-S", str(self.folder / PROGRAM), "send"]
         return subprocess.Popen(

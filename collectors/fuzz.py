@@ -28,6 +28,9 @@ LONGEST_INPUT_BYTES = 8192
 """Some hundred packets, a few connections."""
 HANG_S = 60
 MEMORY_MIB = 1024
+BETWEEN = ("sh", "-c", '"$@"; exit $?', "sh")
+"""A small process that starts the fuzzer: a process counts the memory of the one that started it among its own largest (getrusage), and
+libFuzzer goes by that."""
 LAST_LINES = 25
 
 
@@ -69,7 +72,7 @@ def run(target: str, seconds: int, found: Path) -> Outcome:
     findings = found / "findings"
     findings.mkdir(parents=True, exist_ok=True)
     completed = subprocess.run(
-        [program, f"-max_total_time={seconds}", f"-max_len={LONGEST_INPUT_BYTES}", f"-timeout={HANG_S}",
+        [*BETWEEN, program, f"-max_total_time={seconds}", f"-max_len={LONGEST_INPUT_BYTES}", f"-timeout={HANG_S}",
          f"-rss_limit_mb={MEMORY_MIB}", "-print_final_stats=1", "-verbosity=1", f"-artifact_prefix={findings}/",
          found, FUZZ / "corpus" / target],
         capture_output=True, text=True, errors="replace", check=False,

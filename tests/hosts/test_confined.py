@@ -19,6 +19,7 @@ import json, os, sys
 sys.stdin.read()
 tried = {}
 for name, action in {
+    "see the caller's environment": lambda: os.environ["WARPBED_SECRET"],
     "become root": lambda: os.setuid(0),
     "write in /tmp": lambda: os.open("/tmp/warpbed-confined", os.O_WRONLY | os.O_CREAT),
     "write beside": lambda: os.open(sys.argv[1] + "/beside", os.O_WRONLY | os.O_CREAT),
@@ -29,7 +30,7 @@ for name, action in {
     try:
         action()
         tried[name] = "done"
-    except (OSError, MemoryError) as error:
+    except (OSError, MemoryError, KeyError) as error:
         tried[name] = type(error).__name__
 print(json.dumps(tried))
 """
@@ -38,20 +39,22 @@ print(json.dumps(tried))
 def run(program: bytes, folder: Path, cpu_s: float = 20) -> tuple[int, str, dict[str, object]]:
     with open(folder / "out", "wb") as out:
         service = confined.start(program, [str(folder)], sys.executable, cpu_s, out)
-        facts = service.facts()
-        assert service.process.stdin is not None
-        service.process.stdin.close()
-        code = service.process.wait(60)
+        facts = confined.facts(service.pid)
+        assert service.stdin is not None
+        service.stdin.close()
+        code = service.wait(60)
     return code, (folder / "out").read_text(), facts
 
 
-def test_it_can_write_nothing_start_nothing_and_take_little() -> None:
+def test_it_can_write_nothing_start_nothing_and_take_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPBED_SECRET", "x")
     with tempfile.TemporaryDirectory() as place:  # to which everybody has a way
         os.chmod(place, 0o777)
         code, words, facts = run(TRIES, Path(place))
         assert code == 0, words
         assert os.listdir(place) == ["out"]
     assert json.loads(words) == {
+        "see the caller's environment": "KeyError",
         "become root": "PermissionError", "write in /tmp": "OSError", "write beside": "OSError",
         "start a process": "BlockingIOError", "hold 300 MB": "MemoryError", "open 40 files": "OSError",
     }  # fmt: skip
@@ -71,7 +74,7 @@ def test_two_services_at_once_have_two_users(tmp_path: Path) -> None:
     waits = b"import sys\nsys.stdin.read()\n"
     with open(tmp_path / "out", "wb") as out:
         services = [confined.start(waits, [], sys.executable, 20, out) for _ in range(2)]
-        users = {service.facts()["uid"] for service in services}
+        users = {confined.facts(service.pid)["uid"] for service in services}
         for service in services:
-            service.process.communicate(b"", timeout=60)
+            service.communicate(b"", timeout=60)
     assert len(users) == 2
