@@ -77,8 +77,13 @@ def _module(name: str) -> Any:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; returns its exit code."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    """Run a command; returns its exit code.
+
+    As a program of its own (no *argv*) it ends without words when whoever reads its output goes away. Called from
+    Python it leaves the caller's signals alone: a process that also has sockets must not die of a closed one.
+    """
+    if argv is None:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] == ["test"]:  # whatever follows belongs to pytest, options too
         code: int = _module("test").run_pytest(arguments[1:])

@@ -19,7 +19,7 @@ import json, os, sys
 sys.stdin.read()
 tried = {}
 for name, action in {
-    "see the caller's environment": lambda: os.environ["WARPBED_SECRET"],
+    "see the caller's environment": lambda: os.environ["CALLERS_SECRET"],
     "become root": lambda: os.setuid(0),
     "write in /tmp": lambda: os.open("/tmp/warpbed-confined", os.O_WRONLY | os.O_CREAT),
     "write beside": lambda: os.open(sys.argv[1] + "/beside", os.O_WRONLY | os.O_CREAT),
@@ -47,7 +47,7 @@ def run(program: bytes, folder: Path, cpu_s: float = 20) -> tuple[int, str, dict
 
 
 def test_it_can_write_nothing_start_nothing_and_take_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WARPBED_SECRET", "x")
+    monkeypatch.setenv("CALLERS_SECRET", "x")
     with tempfile.TemporaryDirectory() as place:  # to which everybody has a way
         os.chmod(place, 0o777)
         code, words, facts = run(TRIES, Path(place))
