@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from base import quantities
 from base.nearest import nearest
@@ -35,10 +35,22 @@ NodeName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,8}$")]
 SysctlName = Annotated[str, Field(pattern=r"^net(\.[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)+$")]
 SysctlValue = Annotated[str | int, Field(union_mode="left_to_right")]
 ParamName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+
+
+def _no_path(value: Any) -> Any:
+    """A tree or tarball is no series; its build has no name that other machines know."""
+    if isinstance(value, str) and ("/" in value or ".tar" in value):
+        raise ValueError(
+            f"{value!r}: a file names a series ({', '.join(kernel_series.NAMES)}); a tree or tarball is built by ./warpbed build-kernels "
+            "--source PATH, and WARPBED_TEST_KERNEL=FOLDER, with the folder of that build, runs a file of one kernel on it"
+        )
+    return value
+
+
 if TYPE_CHECKING:
     KernelSeries = str
 else:
-    KernelSeries = Literal["default", *kernel_series.NAMES]
+    KernelSeries = Annotated[Literal["default", *kernel_series.NAMES], BeforeValidator(_no_path)]
 
 
 class Model(BaseModel):

@@ -201,6 +201,8 @@ def _message(item: Any, loc: Loc, model: type[BaseModel]) -> str:
         return str(context.get("error", item["msg"]))
     if kind == "literal_error":
         allowed = context.get("expected", "")
+        if not isinstance(value, str) and repr(str(value)) in allowed:
+            return f"{value_text}a text is needed here, in quotes: '{value}'; allowed: {allowed}"
         near = difflib.get_close_matches(str(value), allowed.replace("'", "").replace(" or ", ", ").split(", "), n=1)
         return f"{value_text}{'did you mean ' + near[0] + '? ' if near else ''}allowed: {allowed}"
     if kind == "union_tag_not_found":

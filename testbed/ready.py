@@ -13,19 +13,19 @@ from ruamel.yaml import YAML
 from base.errors import WarpbedError
 from base.paths import ROOT
 from collectors import native
-from hosts.base import Host
+from hosts.per_kernel import RunHosts, open_hosts
 from hosts.registry import Kind
-from schema.model import Experiment
+from testbed.experiments import Prepared
 
 PACKAGES = ROOT / "playbooks/roles/bootstrap/defaults/main.yml"
 
 
-def ready_host(kind: Kind, experiment: Experiment) -> Host | None:
-    """The host of an experiment where all is there that a play makes for the virtual one; None where the play is needed."""
+def ready_hosts(kind: Kind, prepared: Prepared) -> RunHosts | None:
+    """The hosts of an experiment's runs where all is there that a play makes for the virtual one; None where the play is needed."""
     if kind.builds != "um" or kind.prepares or not native.is_built() or missing_packages(run_packages()):
         return None
     try:
-        return kind.open(experiment)
+        return open_hosts(kind, prepared.experiment, (run.experiment for run in prepared.runs))
     except WarpbedError:
         return None
 

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 from base.errors import WarpbedError
 from base.paths import ROOT
 from base.watcher import watching
-from hosts.base import Execution, Host
+from hosts.base import Execution
+from hosts.per_kernel import RunHosts
 from plan.model import Plan
 from testbed import janitor
 from testbed.identity import packets
@@ -76,11 +77,11 @@ class Runs(Protocol):
 
 
 class Runner:
-    """Runs jobs on a host. `cancel()` may be called from any thread or signal handler."""
+    """Runs jobs on the hosts of an experiment. `cancel()` may be called from any thread or signal handler."""
 
-    def __init__(self, results: Results, host: Host, jobs: int | None, report: Report) -> None:
-        self._results, self._host, self._report = results, host, report
-        self._cpus = cpus(1 if host.one_at_a_time else jobs)
+    def __init__(self, results: Results, hosts: RunHosts, jobs: int | None, report: Report) -> None:
+        self._results, self._hosts, self._report = results, hosts, report
+        self._cpus = cpus(1 if hosts.one_at_a_time else jobs)
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
 
@@ -131,11 +132,12 @@ class Runner:
             _check_path(folder)
             raw = folder / "raw"
             raw.mkdir()
-            outcome = self._host.execute(Execution(job.plan, raw, cpu, job.run.seed, progress, self._cancelled.is_set))
+            host = self._hosts.of(job.run.experiment)
+            outcome = host.execute(Execution(job.plan, raw, cpu, job.run.seed, progress, self._cancelled.is_set))
             if self._cancelled.is_set():
                 return
-            document = run_json(job.run, job.run_id, job.plan, self._host, outcome, self._results.folder.name)
-            if self._host.kind == SAME_PACKETS:
+            document = run_json(job.run, job.run_id, job.plan, host, outcome, self._results.folder.name)
+            if host.kind == SAME_PACKETS:
                 document["packets"] = packets(raw)
             error = outcome.error
             if error is None:

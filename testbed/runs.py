@@ -19,6 +19,7 @@ from typing import Any
 
 from base.cache import digest
 from base.errors import Problem, SpecError
+from kernels import series as kernel_series
 from schema.base import Scalar
 from schema.load import Document, Loc, validate
 from schema.model import AUTO_OVERHEAD, Experiment
@@ -42,7 +43,7 @@ NOT_IN_HASH = {
 """Parts of a file that change nothing in the packets of a run."""
 
 
-OF_ALL_RUNS = ("host", "kernel")
+OF_ALL_RUNS = ("host",)
 """Keys that one command reads once: a sweep over them would run all on the first and call it by the others' names."""
 LABEL_CHARACTERS = 160
 """Of the swept values in a run's id: with seed, hash and what is appended it stays below a file name's 255."""
@@ -137,7 +138,17 @@ def expand(document: Document, experiment: Experiment, seeds: list[int] | None =
         place = document.with_lines(lines)
         resolved = validate(data, place)
         runs += [PlannedRun(resolved, params, seed, place) for seed in seeds or experiment.all_seeds()]
+    _check_kernels(document, runs)
     return runs
+
+
+def _check_kernels(document: Document, runs: list[PlannedRun]) -> None:
+    """Two names of one kernel would be the same runs twice, and look like a comparison of kernels."""
+    named = sorted({run.experiment.kernel for run in runs})
+    for name in named:
+        if name != kernel_series.of(name) in named:
+            message = f"{name} is {kernel_series.of(name)}, which the sweep names too; leave one of them out"
+            raise SpecError([Problem(document.file, document.line(("sweep",)), "sweep", message)])
 
 
 def _cells(document: Document, experiment: Experiment) -> Iterator[tuple[dict[str, Scalar], dict[str, Loc]]]:

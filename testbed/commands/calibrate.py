@@ -13,9 +13,10 @@ from analysis.calibration import NOT, OFF, OK, Row, as_text, judge
 from base.errors import UsageError, WarpbedError
 from hosts.base import Execution, Host
 from plan.model import Plan
+from schema.model import Experiment
 from testbed.commands.arguments import host as host_argument
 from testbed.commands.output import add_format, render
-from testbed.commands.prepared import host_of
+from testbed.commands.prepared import hosts_of
 from testbed.experiments import Prepared, prepare
 from testbed.selection import select
 
@@ -35,10 +36,11 @@ def main(options: argparse.Namespace) -> int:
     prepared = prepare(options.experiment)
     if prepared.errors:
         raise UsageError("\n".join(f"{options.experiment}: {f.rule}: {f.message}" for f in prepared.errors))
-    host = host_of(prepared, options)
+    hosts = hosts_of(prepared, options)
     found: list[dict[str, object]] = []
     code = 0
-    for label, plan in networks(prepared, options.only).items():
+    for label, (run, plan) in networks(prepared, options.only).items():
+        host = hosts.of(run)
         if problems := host.problems(plan):
             raise UsageError("\n".join(f"{options.experiment}: host {host.kind}: {problem}" for problem in problems))
         rows = judge(plan, measure(host, plan))
@@ -55,19 +57,23 @@ def _summary(rows: list[Row]) -> str:
     return ", ".join(f"{sum(row.verdict == verdict for row in rows)} {verdict}" for verdict in (OK, OFF, NOT))
 
 
-def networks(prepared: Prepared, only: str) -> dict[str, Plan]:
-    """One plan per different network, by the topology and the parameters that make it."""
+def networks(prepared: Prepared, only: str) -> dict[str, tuple[Experiment, Plan]]:
+    """One run and its plan per different network and kernel, by topology, parameters, and the kernel where there are several."""
     chosen = {id(run) for run in select(prepared.runs, only)}
     if not chosen:
         raise UsageError(f"--only {only}: no run is left")
-    found: dict[str, Plan] = {}
+    found: dict[str, tuple[Experiment, Plan]] = {}
     seen = []
+    several = len({run.experiment.kernel for run in prepared.runs}) > 1
     for run, plan in zip(prepared.runs, prepared.plans, strict=True):
-        if id(run) in chosen and plan.network not in seen:
-            seen.append(plan.network)
+        kernel = run.experiment.kernel
+        if id(run) in chosen and (kernel, plan.network) not in seen:
+            seen.append((kernel, plan.network))
             topology = run.experiment.topology
             parameters = ", ".join(f"{name}={value}" for name, value in topology.params.items())
-            found[f"{topology.name} ({parameters})" if parameters else topology.name] = calibration_plan(plan)
+            label = f"{topology.name} ({parameters})" if parameters else topology.name
+            label += f", kernel {kernel}" if several else ""
+            found[label] = (run.experiment, calibration_plan(plan))
     return found
 
 

@@ -93,7 +93,8 @@ def _execute(options: argparse.Namespace, campaign: Campaign, folder: Path) -> i
 
 
 def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, journal: Journal) -> int:
-    from hosts.virtual.host import VirtualHost  # only for this: the other actions start sooner
+    from hosts.per_kernel import RunHosts  # only for this: the other actions start sooner
+    from hosts.virtual.host import VirtualHost
     from hosts.virtual.kernel import find
 
     kernel = find(campaign.kernel)
@@ -107,7 +108,7 @@ def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, 
 
     with contextlib.ExitStack() as stack:
         stack.callback(progress.close)
-        runner = stack.enter_context(engine.runner_of(options, results, VirtualHost(kernel), progress.event))
+        runner = stack.enter_context(engine.runner_of(options, results, RunHosts(VirtualHost(kernel)), progress.event))
         stop_on_signals(runner)
         summary = virtual.conduct(campaign, results, kernel.key, runner, journal.stop_file.exists, told)
     for transfer, reason in summary.failed.items():

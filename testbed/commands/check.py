@@ -7,11 +7,12 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
+from base.errors import WarpbedError
 from kernels import series as kernel_series
 from schema.repeats import Repeats
 from testbed.commands.arguments import host
 from testbed.commands.output import add_format, render
-from testbed.commands.prepared import host_of, kind_of
+from testbed.commands.prepared import hosts_of, kind_of
 from testbed.experiments import Prepared, prepare
 from testbed.lint import Finding
 
@@ -22,7 +23,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", type=Path)
     host(command)
     command.add_argument("--quiet", action="store_true", help="print nothing if the file is valid")
-    command.add_argument("--kernel", action="store_true", help="print the kernel series that the experiment needs")
+    command.add_argument(
+        "--kernel", action="store_true", help="print the kernel series that the experiment needs, one a line"
+    )
     add_format(command)
 
 
@@ -30,7 +33,7 @@ def main(options: argparse.Namespace) -> int:
     """Validate and lint; 1 where a fidelity rule of severity error is broken."""
     prepared = prepare(options.experiment)
     if options.kernel:
-        print(kernel_series.of(prepared.experiment.kernel))
+        print("\n".join(_series(prepared)))
         return 0
     findings = [*prepared.findings, *_host_findings(prepared, options)]
     ready = not any(finding.severity == "error" for finding in findings)
@@ -47,15 +50,38 @@ def main(options: argparse.Namespace) -> int:
         count = f"{len(prepared.runs)} runs"
         if isinstance(repeats, Repeats):
             count = f"{cells * repeats.least} to {len(prepared.runs)} runs"
+        if len(series := _series(prepared)) > 1:
+            named = [_built(name) for name in series] if _is_virtual(prepared, options) else series
+            print(f"{options.experiment}: kernels {', '.join(named)}")
         print(f"{options.experiment}: {count} ({cells} combinations), {'' if ready else 'not '}ready to run")
     return 0 if ready else 1
 
 
+def _is_virtual(prepared: Prepared, options: argparse.Namespace) -> bool:
+    return kind_of(prepared, options) == "virtual"
+
+
+def _series(prepared: Prepared) -> list[str]:
+    """The kernels of the runs, in their order."""
+    return list(dict.fromkeys(kernel_series.of(run.experiment.kernel) for run in prepared.runs))
+
+
+def _built(series: str) -> str:
+    """A kernel's name with whether the virtual host has it."""
+    from hosts.virtual.kernel import find  # which not every check needs
+
+    try:
+        find(series)
+    except WarpbedError:
+        return f"{series} (not built yet: ./warpbed run builds it, or ./warpbed build-kernels --series {series})"
+    return f"{series} (built)"
+
+
 def _host_findings(prepared: Prepared, options: argparse.Namespace) -> list[Finding]:
     """What the host lacks for the runs; the virtual host is built for them and lacks nothing."""
-    kind = kind_of(prepared, options)
-    if kind == "virtual":
+    if _is_virtual(prepared, options):
         return []
-    host = host_of(prepared, options)
-    problems = dict.fromkeys(problem for plan in prepared.plans for problem in host.problems(plan))
-    return [Finding(f"host-{kind}", "error", problem) for problem in problems]
+    hosts = hosts_of(prepared, options)
+    pairs = zip(prepared.runs, prepared.plans, strict=True)
+    problems = dict.fromkeys(text for run, plan in pairs for text in hosts.of(run.experiment).problems(plan))
+    return [Finding(f"host-{hosts.kind}", "error", problem) for problem in problems]

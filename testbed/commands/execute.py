@@ -14,11 +14,11 @@ from analysis.precision import standings
 from analysis.report import write_report
 from analysis.results import Run, load_experiment
 from base.errors import UsageError, WarpbedError
-from hosts.base import Host
+from hosts.per_kernel import RunHosts
 from schema.repeats import Repeats
 from testbed.commands.arguments import selection
 from testbed.commands.output import add_format, of_runs, spoken_aside
-from testbed.commands.prepared import as_written, host_of, prepared, run_ids, selected
+from testbed.commands.prepared import as_written, hosts_of, prepared, run_ids, selected
 from testbed.engine import options as engine
 from testbed.experiments import Prepared
 from testbed.identity import run_id
@@ -42,32 +42,34 @@ def main(options: argparse.Namespace) -> int:
     """Execute what is missing in this process; a pipe as standard input is the sign to stop when it ends."""
     engine.check(options)
     asked = prepared(options)
-    return executed(options, asked, host_of(asked, options))
+    return executed(options, asked, hosts_of(asked, options))
 
 
-def executed(options: argparse.Namespace, asked: Prepared, host: Host) -> int:
-    """Execute what is missing on this host, and answer in the format asked for; returns the exit code."""
+def executed(options: argparse.Namespace, asked: Prepared, hosts: RunHosts) -> int:
+    """Execute what is missing on these hosts, and answer in the format asked for; returns the exit code."""
     with spoken_aside(options.format):
-        code, runs = _execute(options, asked, host)
+        code, runs = _execute(options, asked, hosts)
     if options.format != "table":
         print(of_runs(runs, options.format), end="")
     return code
 
 
-def _execute(options: argparse.Namespace, asked: Prepared, host: Host) -> tuple[int, Sequence[Run]]:
+def _execute(options: argparse.Namespace, asked: Prepared, hosts: RunHosts) -> tuple[int, Sequence[Run]]:
     """The exit code, and the runs that were asked for."""
     results = Results(options.results.resolve(), asked.experiment.name)
-    jobs = [Job(run, plan, run_id(run, plan, host)) for run, plan in zip(asked.runs, asked.plans, strict=True)]
+    pairs = zip(asked.runs, asked.plans, strict=True)
+    jobs = [Job(run, plan, run_id(run, plan, hosts.of(run.experiment))) for run, plan in pairs]
     chosen = {id(run) for run in selected(asked, options)}
     jobs = list({job.run_id: job for job in jobs if id(job.run) in chosen}.values())
     missing = [job for job in jobs if not results.is_complete(job.run_id)]
-    if problems := list(dict.fromkeys(problem for job in missing for problem in host.problems(job.plan))):
-        raise UsageError("\n".join(f"{options.experiment}: host {host.kind}: {problem}" for problem in problems))
+    found = (problem for job in missing for problem in hosts.of(job.run.experiment).problems(job.plan))
+    if problems := list(dict.fromkeys(found)):
+        raise UsageError("\n".join(f"{options.experiment}: host {hosts.kind}: {problem}" for problem in problems))
     progress = Progress(0, 0.0, sys.stdout, terminal())
     summary, begun = Summary(), list[str]()
     with contextlib.ExitStack() as stack:
         stack.callback(progress.close)
-        runner = stack.enter_context(engine.runner_of(options, results, host, progress.event))
+        runner = stack.enter_context(engine.runner_of(options, results, hosts, progress.event))
         stop_on_signals(runner)
         for some in rounds(jobs, asked.experiment.repeats, results, asked.experiment.claims):
             begun += [job.run_id for job in some]
@@ -83,7 +85,7 @@ def _execute(options: argparse.Namespace, asked: Prepared, host: Host) -> tuple[
         print(f"nothing to do: all {len(begun)} runs are there")
     runs = load_experiment(results.folder, begun)
     unasked = [run.params for run in asked.runs if id(run) not in chosen]
-    code = _conclude(results.folder, runs, asked, run_ids(asked, host, results), unasked)
+    code = _conclude(results.folder, runs, asked, run_ids(asked, hosts, results), unasked)
     return code or (1 if summary.failed else 0), runs
 
 

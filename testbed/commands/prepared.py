@@ -11,7 +11,7 @@ from analysis.results import load_experiment
 from base.errors import UsageError
 from base.nearest import nearest
 from base.paths import ROOT
-from hosts.base import Host
+from hosts.per_kernel import RunHosts, open_hosts
 from hosts.registry import HOST_KINDS
 from testbed.experiments import Prepared, prepare
 from testbed.identity import newest_of, run_id
@@ -40,9 +40,10 @@ def selected(prepared: Prepared, options: argparse.Namespace) -> list[object]:
     return list(chosen)
 
 
-def host_of(prepared: Prepared, options: argparse.Namespace) -> Host:
-    """The host that `--host` or the file names, ready to execute."""
-    return HOST_KINDS[kind_of(prepared, options)].open(prepared.experiment)
+def hosts_of(prepared: Prepared, options: argparse.Namespace) -> RunHosts:
+    """The hosts of the kind that `--host` or the file names, ready to execute."""
+    kind = HOST_KINDS[kind_of(prepared, options)]
+    return open_hosts(kind, prepared.experiment, (run.experiment for run in prepared.runs))
 
 
 def kind_of(prepared: Prepared, options: argparse.Namespace) -> str:
@@ -52,18 +53,18 @@ def kind_of(prepared: Prepared, options: argparse.Namespace) -> str:
     return kind
 
 
-def run_ids(prepared: Prepared, host: Host, results: Results) -> list[str]:
+def run_ids(prepared: Prepared, hosts: RunHosts, results: Results) -> list[str]:
     """Ids of all runs of the file as it is now on a host, in the sweep's order; of repeats without a fixed number, those begun."""
     jobs = zip(prepared.runs, prepared.plans, strict=True)
-    ids = [(repr(run.params), run_id(run, plan, host)) for run, plan in jobs]
+    ids = [(repr(run.params), run_id(run, plan, hosts.of(run.experiment))) for run, plan in jobs]
     return list(dict.fromkeys(wanted_ids(ids, prepared.experiment.repeats, results)))
 
 
-def begun_ids(prepared: Prepared, chosen: list[object], host: Host, results: Results) -> list[str]:
+def begun_ids(prepared: Prepared, chosen: list[object], hosts: RunHosts, results: Results) -> list[str]:
     """Of the chosen runs, the ids of those that have been done or tried on a host, in the sweep's order."""
     picked = {id(run) for run in chosen}
     jobs = zip(prepared.runs, prepared.plans, strict=True)
-    ids = [run_id(run, plan, host) for run, plan in jobs if id(run) in picked]
+    ids = [run_id(run, plan, hosts.of(run.experiment)) for run, plan in jobs if id(run) in picked]
     return [one for one in dict.fromkeys(ids) if results.is_begun(one)]
 
 

@@ -14,9 +14,9 @@ from testbed import ansible
 from testbed.commands.arguments import selection
 from testbed.commands.execute import executed
 from testbed.commands.output import add_format, of_runs
-from testbed.commands.prepared import begun_ids, host_of, kind_of, prepared, selected
+from testbed.commands.prepared import begun_ids, hosts_of, kind_of, prepared, selected
 from testbed.engine import options as engine
-from testbed.ready import ready_host
+from testbed.ready import ready_hosts
 from testbed.results import Results
 
 HELP = "install and build prerequisites, execute missing runs, write the report"
@@ -34,8 +34,8 @@ def main(options: argparse.Namespace) -> int:
     asked = prepared(options)
     selected(asked, options)
     kind = kind_of(asked, options)
-    if (host := ready_host(HOST_KINDS[kind], asked.experiment)) is not None:
-        return executed(options, asked, host)
+    if (hosts := ready_hosts(HOST_KINDS[kind], asked)) is not None:
+        return executed(options, asked, hosts)
     variables = {
         "experiment": str(options.experiment.resolve()),
         "experiment_host": kind,
@@ -49,7 +49,7 @@ def main(options: argparse.Namespace) -> int:
     code = ansible.play("run_experiment.yml", variables, inventory=HOST_KINDS[kind].inventory, output=output)
     if output is not None and code != 2:
         results = Results(options.results.resolve(), asked.experiment.name)
-        names = begun_ids(asked, selected(asked, options), host_of(asked, options), results)
+        names = begun_ids(asked, selected(asked, options), hosts_of(asked, options), results)
         print(of_runs(load_experiment(results.folder, names), options.format), end="")
     return code
 

@@ -10,10 +10,11 @@ from typing import Any
 from analysis.results import Run as Done
 from analysis.results import load_experiment
 from base.errors import WarpbedError
-from hosts.base import Host
-from testbed.commands.arguments import host, results
+from hosts.per_kernel import RunHosts
+from testbed.commands.arguments import host as host_argument
+from testbed.commands.arguments import results
 from testbed.commands.output import add_format, render
-from testbed.commands.prepared import host_of, kind_of
+from testbed.commands.prepared import hosts_of, kind_of
 from testbed.experiments import Prepared, prepare
 from testbed.identity import changed, newest_of, run_id
 from testbed.results import Results
@@ -24,7 +25,7 @@ HELP = "which runs of an experiment are there, and which of their inputs have ch
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("experiment", type=Path, help="experiment file")
     add_format(command)
-    host(command)
+    host_argument(command)
     results(command)
 
 
@@ -32,14 +33,15 @@ def main(options: argparse.Namespace) -> int:
     """Print a line per run of the file; 0 whatever is missing."""
     prepared = prepare(options.experiment)
     kind = kind_of(prepared, options)
-    now, why_not = _host(prepared, options)
+    now, why_not = _hosts(prepared, options)
     folder = Results(options.results, prepared.experiment.name).folder
     there = load_experiment(folder) if folder.is_dir() else ()
     rows: list[dict[str, Any]] = []
     for run, plan in zip(prepared.runs, prepared.plans, strict=True):
-        done = _by_id(there, run_id(run, plan, now)) if now is not None else None
+        host = None if now is None else now.of(run.experiment)
+        done = _by_id(there, run_id(run, plan, host)) if host is not None else None
         done = done or newest_of(run, kind, there)
-        differences = [] if done is None else changed(done, run, plan, now)
+        differences = [] if done is None else changed(done, run, plan, host)
         rows.append(
             {
                 "run": run.label() if done is None else done.run,
@@ -57,10 +59,10 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _host(prepared: Prepared, options: argparse.Namespace) -> tuple[Host | None, str]:
-    """The host as it is now, or why it cannot be asked; results can be read without it."""
+def _hosts(prepared: Prepared, options: argparse.Namespace) -> tuple[RunHosts | None, str]:
+    """The hosts as they are now, or why it cannot be asked; results can be read without it."""
     try:
-        return host_of(prepared, options), ""
+        return hosts_of(prepared, options), ""
     except WarpbedError as error:
         return None, str(error)
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from base.errors import UsageError, WarpbedError
 from base.watcher import watching
-from hosts.base import Host
+from hosts.per_kernel import RunHosts
 from testbed import janitor
 from testbed.engine import stub
 from testbed.engine.order import longest_first, needed_bytes
@@ -44,18 +44,18 @@ class DaskRunner:
     """Makes runs by a Dask client; takes the place of testbed.runner.Runner. `cancel()` may be called from any thread or signal handler."""
 
     def __init__(
-        self, results: Results, host: Host, client: Any, report: Report, *, store: str = "", retries: int = 1
+        self, results: Results, hosts: RunHosts, client: Any, report: Report, *, store: str = "", retries: int = 1
     ) -> None:
         """store: an address of fsspec for workers that do not see the results' folder; retries: further attempts at a failed run."""
-        if host.kind != "virtual":
+        if hosts.kind != "virtual":
             raise UsageError(
-                f"--engine dask: host {host.kind} runs on this machine's own network; only the virtual host has runs that may be anywhere"
+                f"--engine dask: host {hosts.kind} runs on this machine's own network; only the virtual host has runs that may be anywhere"
             )
-        self._results, self._host, self._client, self._report = results, host, client, report
+        self._results, self._hosts, self._client, self._report = results, hosts, client, report
         self._store, self._retries = store, retries
         self._cancelled = threading.Event()
         self._session = secrets.token_hex(8)
-        self._supplies = Supplies(store, str(host.facts["key"]))
+        self._supplies = Supplies(store)
 
     def cancel(self) -> None:
         self._cancelled.set()
@@ -115,11 +115,12 @@ class DaskRunner:
     def order(self, job: Job, token: str) -> dict[str, Any]:
         """What the stub is given for a run."""
         run = job.run
-        shipped = ShippedRun(run.experiment, run.params, run.seed, run.document, run.inputs(self._host.kind))
+        kernel = Path(str(self._hosts.of(run.experiment).facts["key"])).name
+        shipped = ShippedRun(run.experiment, run.params, run.seed, run.document, run.inputs(self._hosts.kind))
         shared = "" if self._store else str(self._results.base.absolute())
         payload = Order(
-            Job(shipped, job.plan, job.run_id), self._results.folder.name, Path(self._supplies.kernel).name,
-            self._supplies.artifacts(), shared, self._store,
+            Job(shipped, job.plan, job.run_id), self._results.folder.name, kernel,
+            self._supplies.artifacts(kernel), shared, self._store,
         )  # fmt: skip
         return {
             "run": job.run_id, "session": self._session, "payload": pickle.dumps(payload), "results": shared, "token": token,

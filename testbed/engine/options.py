@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from base.errors import UsageError
-from hosts.base import Host
+from hosts.per_kernel import RunHosts
 from testbed.results import Results
 from testbed.runner import Report, Runner, Runs
 
@@ -69,14 +69,14 @@ def words(options: argparse.Namespace) -> list[str]:
 
 
 @contextlib.contextmanager
-def runner_of(options: argparse.Namespace, results: Results, host: Host, report: Report) -> Iterator[Runs]:
+def runner_of(options: argparse.Namespace, results: Results, hosts: RunHosts, report: Report) -> Iterator[Runs]:
     """The runner of the engine that was asked for; what it has started ends with the body."""
     if options.engine == "local":
-        yield Runner(results, host, options.jobs or None, report)
+        yield Runner(results, hosts, options.jobs or None, report)
         return
     check(options)
     from testbed.engine.clusters import LOCAL, client_of  # the local engine needs nothing of these
     from testbed.engine.conductor import DaskRunner
 
     with client_of(options.scheduler, options.cluster or LOCAL, options.workers or options.jobs) as client:
-        yield DaskRunner(results, host, client, report, store=options.store, retries=options.retries)
+        yield DaskRunner(results, hosts, client, report, store=options.store, retries=options.retries)

@@ -26,24 +26,29 @@ LEFT_OUT = ("__pycache__", "target")
 
 
 class Supplies:
-    """kernel: the key of the build that runs boot. Nothing is sent where store is ""."""
+    """Nothing is sent where store is ""."""
 
-    def __init__(self, store: str, kernel: str) -> None:
-        self._url, self.kernel = store, kernel
+    def __init__(self, store: str) -> None:
+        self._url = store
+        self._artifacts: dict[str, tuple[Artifact, ...]] = {}
 
     @cached_property
     def store(self) -> Store:
         return Store(self._url)
 
-    def artifacts(self) -> tuple[Artifact, ...]:
-        """Kernel build, collector and user land, as places in the cache; in store mode they are sent there first, once."""
-        return self._artifacts
+    def artifacts(self, kernel: str) -> tuple[Artifact, ...]:
+        """Kernel build, collector and user land, as places in the cache; in store mode they are sent there first, once.
 
-    @cached_property
-    def _artifacts(self) -> tuple[Artifact, ...]:
-        load(cache_dir() / "kernels" / self.kernel)  # raises where it is gone
+        kernel: the key of the build that the run boots
+        """
+        if kernel not in self._artifacts:
+            self._artifacts[kernel] = self._found(kernel)
+        return self._artifacts[kernel]
+
+    def _found(self, kernel: str) -> tuple[Artifact, ...]:
+        load(cache_dir() / "kernels" / kernel)  # raises where it is gone
         collector = native.folder()
-        wanted = [(f"kernels/{self.kernel}", "build.json"), (f"native/{collector.name}", native.MODULE)]
+        wanted = [(f"kernels/{kernel}", "build.json"), (f"native/{collector.name}", native.MODULE)]
         if (root := pinned.root()) is not None:
             wanted.append((str(root.relative_to(cache_dir())), pinned.MARKER))
         return tuple(Artifact(place, marker, self._sent(place) if self._url else None) for place, marker in wanted)

@@ -23,6 +23,7 @@ from base.errors import WarpbedError
 from base.linux import die_with_parent
 from base.paths import cache_dir
 from base.watcher import remove_folder, watching
+from hosts.per_kernel import RunHosts
 from hosts.virtual import pinned
 from hosts.virtual.host import VirtualHost
 from hosts.virtual.kernel import load
@@ -111,7 +112,7 @@ def made(order: Order) -> tuple[str, str, Entry | None]:
 
 
 def _outcome(order: Order, results: Results, host: VirtualHost) -> tuple[str, str, Entry | None]:
-    runner = Runner(results, host, 1, say)
+    runner = Runner(results, RunHosts(host), 1, say)
     threading.Thread(target=_stop_at_end, args=(runner,), daemon=True).start()
     summary = runner.run_all([order.job])
     if summary.cancelled:

@@ -18,6 +18,7 @@ from analysis import integrity
 from base.errors import WarpbedError
 from hosts.base import Execution, Outcome
 from hosts.identity import KernelInputs
+from hosts.per_kernel import RunHosts
 from network.model import address_plan
 from plan.model import Plan
 from plan.samples import MAGIC
@@ -239,7 +240,7 @@ class Run:
         jobs = [
             runner.Job(run, plan, run_id(run, plan, host)) for run, plan in zip(asked.runs, asked.plans, strict=True)
         ]
-        summary = runner.Runner(Results(self.results, "faulty"), host, 1, lambda event: None).run_all(jobs)
+        summary = runner.Runner(Results(self.results, "faulty"), RunHosts(host), 1, lambda event: None).run_all(jobs)
         for words in summary.failed.values():
             print(words)
         return 1 if summary.failed else 0

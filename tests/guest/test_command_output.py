@@ -108,7 +108,7 @@ def test_execute_and_run_give_their_runs_to_programs_and_say_the_rest_aside(
     monkeypatch.setattr("testbed.ansible.play", _played)
     for command, words in (("execute", "nothing to do"), ("run", "nothing to do"), ("run", "TASK")):
         if words == "TASK":
-            monkeypatch.setattr("testbed.commands.run.ready_host", lambda *_: None)
+            monkeypatch.setattr("testbed.commands.run.ready_hosts", lambda *_: None)
         assert cli.main([command, str(file), "--results", str(small.parent), "--format", kind]) == 0
         answer = capsys.readouterr()
         rows = json.loads(answer.out) if kind == "json" else list(csv.DictReader(io.StringIO(answer.out)))

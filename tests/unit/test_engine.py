@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from base.errors import UsageError, WarpbedError
+from hosts.per_kernel import RunHosts
 from testbed.engine import clusters, conductor, options, stub
 from testbed.engine.conductor import DaskRunner
 from testbed.engine.order import expected_s, longest_first
@@ -131,7 +132,7 @@ def jobs(tmp_path: Path) -> list[Job]:
 
 @pytest.fixture(autouse=True)
 def supplied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Supplies, "artifacts", lambda self: ())
+    monkeypatch.setattr(Supplies, "artifacts", lambda self, kernel: ())
 
 
 Made = Callable[..., tuple[DaskRunner, list[dict[str, Any]]]]
@@ -146,7 +147,7 @@ def made(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
         events: list[dict[str, Any]] = []
         host: Any = FakeHost()
         (tmp_path / "results").mkdir(exist_ok=True)
-        return DaskRunner(Results(tmp_path / "results", "small"), host, client, events.append, **more), events
+        return DaskRunner(Results(tmp_path / "results", "small"), RunHosts(host), client, events.append, **more), events
 
     return make
 
@@ -271,7 +272,7 @@ def test_two_clients_at_once_publish_each_run_once(made: Made, jobs: list[Job], 
 def test_only_the_virtual_host_runs_anywhere(client: Any, tmp_path: Path) -> None:
     host: Any = FakeHost(kind="lab")
     with pytest.raises(UsageError, match="host lab"):
-        DaskRunner(Results(tmp_path, "small"), host, client, print)
+        DaskRunner(Results(tmp_path, "small"), RunHosts(host), client, print)
 
 
 @pytest.mark.parametrize(
@@ -423,7 +424,7 @@ def test_a_scheduler_that_goes_away_ends_the_command_with_words(
         monkeypatch.setattr(conductor, "PATIENCE_S", 1.0)
         host: Any = FakeHost()
         with clusters.client_of(str(json.loads(file.read_text())["address"]), "local", 0) as client:
-            runner = DaskRunner(Results(tmp_path / "results", "small"), host, client, print)
+            runner = DaskRunner(Results(tmp_path / "results", "small"), RunHosts(host), client, print)
             failures: list[BaseException] = []
 
             def conduct() -> None:

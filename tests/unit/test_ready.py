@@ -25,7 +25,8 @@ def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answer(folder: Path, kind: str = "virtual") -> object:
-    return ready.ready_host(HOST_KINDS[kind], prepare(lab.write(folder, lab.SMALL)).experiment)
+    hosts = ready.ready_hosts(HOST_KINDS[kind], prepare(lab.write(folder, lab.SMALL)))
+    return None if hosts is None else hosts.common
 
 
 @pytest.mark.usefixtures("all_there")
