@@ -28,6 +28,7 @@ COMMANDS = {
     "compare": "compare",
     "reproduce": "reproduce",
     "evaluate": "evaluate",
+    "bisect": "bisect",
     "diff": "diff",
     "bundle": "bundle",
     "rerun": "rerun",
