@@ -29,6 +29,7 @@ COMMANDS = {
     "reproduce": "reproduce",
     "evaluate": "evaluate",
     "bisect": "bisect",
+    "packetdrill": "packetdrill",
     "diff": "diff",
     "bundle": "bundle",
     "rerun": "rerun",

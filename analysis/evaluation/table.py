@@ -40,8 +40,9 @@ queue is the longer one), and the first version of BBR, which Linux has, causes 
 flows share less than one and a half BDPs of buffer (high-loss).
 
 Of what the RFC lists, these have no experiment here: tunnels, misbehaving nodes, multipath, circuit breakers, algorithms for
-real-time media (a stream of constant rate stands for them), deployment. Everything is IPv4. The test cases of the BBR draft's appendix
-are not among these files.
+real-time media (a stream of constant rate stands for them), deployment. The test cases of the BBR draft's appendix
+are not among these files. Everything is IPv4: connections get their algorithm by rules for ports, and the guest's kernel is
+built without those of IPv6 (CONFIG_IPV6_MULTIPLE_TABLES).
 """
 
 

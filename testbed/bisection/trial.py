@@ -98,5 +98,7 @@ def chosen(wanted: str, claims: Sequence[Mapping[str, Any]]) -> Mapping[str, Any
 
 
 def _end(done: subprocess.CompletedProcess[str]) -> str:
+    """A compiler's errors where there are any, else the last lines."""
     lines = [line.strip() for line in (done.stderr.strip() or done.stdout.strip()).splitlines() if line.strip()]
-    return " / ".join(lines[-LINES:])
+    errors = [line for line in lines if "error:" in line]
+    return " / ".join(errors[:LINES] or lines[-LINES:])

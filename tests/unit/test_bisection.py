@@ -130,7 +130,10 @@ class FakeCommand:
         if words[0] == "check":
             out = "7.2\n"
         elif words[0] == "build-kernels" and source == "broken":
-            code, err = 1, "In file included …\ntcp_mine.c:7: error: no such thing\n"
+            code, err = (
+                1,
+                "In file included …\ntcp_mine.c:7: error: no such thing\nEverything it printed: …\nplease read it\nall\n",
+            )
         elif words[0] == "compare":
             code, out = 1, json.dumps({"claims": CLAIMS})
         return subprocess.CompletedProcess(list(words), code, out, err)
@@ -142,7 +145,7 @@ class FakeCommand:
         ("works", "1", Verdict.GOOD, ""),
         ("works", "2", Verdict.BAD, "0.3"),
         ("works", "3", Verdict.SKIPPED, "undecided"),
-        ("broken", "1", Verdict.SKIPPED, "does not build: In file included … / tcp_mine.c:7: error: no such thing"),
+        ("broken", "1", Verdict.SKIPPED, "does not build: tcp_mine.c:7: error: no such thing"),
     ],
 )
 def test_a_revision_is_judged_by_its_claim_and_skipped_where_that_cannot_be(
