@@ -23,6 +23,8 @@ from hosts.virtual.launch import EPOCH_NS, GuestKernel, random_seed
 from plan.console import PREFIX
 
 MEMORY_MIB = 512
+SCRATCH = "/var/tmp"
+"""Where copies for guests lie."""
 MOST_FILES, MOST_BYTES = 5000, 50 << 20
 """Of the folder that is copied for the scripts."""
 WALL_S = 60.0
@@ -59,7 +61,7 @@ def run(
     Raises UsageError for what cannot be run, WarpbedError where the guest does not get that far.
     """
     _check(binary, scripts, root)
-    with tempfile.TemporaryDirectory(prefix="warpbed-scripts-", dir="/var/tmp") as name, watching(remove_folder, name):
+    with tempfile.TemporaryDirectory(prefix="warpbed-scripts-", dir=SCRATCH) as name, watching(remove_folder, name):
         folder = Path(name)
         shutil.copy2(binary, folder / "binary")
         shutil.copytree(root, folder / "scripts", symlinks=True)
@@ -107,12 +109,12 @@ def _boot(kernel: GuestKernel, folder: Path, wall_s: float, seed: int) -> str:
     )  # fmt: skip
     try:
         done = subprocess.run(
-            boot.caged(min(os.sched_getaffinity(0)), folder, line), capture_output=True, stdin=subprocess.DEVNULL,
-            timeout=wall_s, env=boot.environment(), cwd="/",
+            boot.caged(min(os.sched_getaffinity(0)), folder, line), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, timeout=wall_s, env=boot.environment(), cwd="/",
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         return f"not at its end after {wall_s:.0f} s\n" + (error.stdout or b"").decode(errors="replace")
-    return (done.stdout + done.stderr).decode(errors="replace")
+    return done.stdout.decode(errors="replace")
 
 
 def _end(console: str) -> str:

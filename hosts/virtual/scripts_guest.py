@@ -31,8 +31,6 @@ def answer(orders: dict, script: dict) -> dict:  # type: ignore[type-arg]
     def alone() -> None:
         unshare(CLONE_NEWNET)
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        if orders["algorithm"]:
-            DEFAULT.write_text(orders["algorithm"])
 
     started = time.monotonic()
     try:
@@ -55,7 +53,10 @@ def main() -> None:
     orders = json.loads(Path(OUT, "orders.json").read_text())
     if orders["module"]:
         insert_module(Path(MODULES, f"{orders['module']}.ko"))
-    os.makedirs("/dev/net", exist_ok=True)
+    if orders["algorithm"]:
+        # a namespace begins with the default of the first one, and takes no other that is not allowed to everybody
+        ALLOWED.write_text(f"{ALLOWED.read_text().strip()} {orders['algorithm']}")
+        DEFAULT.write_text(orders["algorithm"])
     answers = []
     for script in orders["scripts"]:
         answers.append(answer(orders, script))

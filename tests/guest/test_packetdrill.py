@@ -18,7 +18,6 @@ from base.errors import UsageError
 from hosts.virtual import scripts
 from hosts.virtual.launch import GuestKernel
 from tests import lab
-from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(600)]
 STAND_IN = """\
@@ -50,9 +49,11 @@ def stand_in(tmp_path: Path) -> Path:
 
 
 def test_each_script_runs_alone_in_its_folder_on_the_guests_clock(
-    kernel: GuestKernel, stand_in: Path, tmp_path: Path
+    kernel: GuestKernel, stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = tmp_path / "root"
+    root, scratch = tmp_path / "root", tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(scripts, "SCRATCH", str(scratch))
     for name, text in {
         "a/first.pkt": "sysctl -qw net.ipv4.tcp_reordering=7; sleep 5; . ../common.sh; touch /etc/left 2>&1",
         "a/second.pkt": "sysctl -n net.ipv4.tcp_reordering net.ipv4.tcp_congestion_control; ip -o link | wc -l; uname -r",
@@ -71,7 +72,7 @@ def test_each_script_runs_alone_in_its_folder_on_the_guests_clock(
     assert (second.code, second.output.split()) == (0, ["loud", "3", "medley", "1", kernel.release])
     assert (third.code, third.output) == (3, "loud\nit was 11, not 10\n")
     assert fourth.code is None and fourth.virtual_s == pytest.approx(50, abs=0.1)
-    wait_until(lambda: not list(Path("/var/tmp").glob("warpbed-scripts-*")))
+    assert list(scratch.iterdir()) == []
 
 
 def test_what_cannot_be_run_is_refused_before_a_guest_starts(stand_in: Path, tmp_path: Path) -> None:
