@@ -91,7 +91,7 @@ def test_the_commit_that_stopped_backing_off_is_found_beside_one_that_does_not_b
         "as the template": "holds", "a comment": "holds", "half done": "skipped",
         "never back off": "does not hold", "another comment": "does not hold",
     }  # fmt: skip
-    assert "missing" in done.stderr
+    assert "half done: skipped (does not build: " in done.stderr
     # the third was never judged, and the fourth is what it would have been compared with
     assert [subject for subject, row in rows.items() if row["suspect"]] == ["half done", "never back off"]
     assert git("status", "--porcelain") == ""
