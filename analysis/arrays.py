@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""numpy and Arrow for this package, imported when something of them is first used.
+"""numpy and Arrow for this package, and what reads records with them, imported when something of them is first used.
 
 Most commands name metrics and compute none, and importing both takes longer than such a command takes to answer.
 """
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-__all__ = ["np", "pa", "pc", "pq"]
+    from collectors import reading
+
+__all__ = ["np", "pa", "pc", "pq", "reading"]
 
 
 class Lazy:
@@ -31,4 +33,6 @@ class Lazy:
 
 
 if not TYPE_CHECKING:
-    np, pa, pc, pq = (Lazy(name) for name in ("numpy", "pyarrow", "pyarrow.compute", "pyarrow.parquet"))
+    np, pa, pc, pq, reading = (
+        Lazy(name) for name in ("numpy", "pyarrow", "pyarrow.compute", "pyarrow.parquet", "collectors.reading")
+    )

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from analysis.arrays import np, pa, pc, pq
+from analysis.arrays import np, pa, pc, pq, reading
 from analysis.errors import RecordsError
-from collectors.version import SCHEMA_VERSION as VERSION
+from collectors.version import READ_VERSIONS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SCHEMA_VERSION = str(VERSION)
+SCHEMA_VERSIONS = tuple(map(str, READ_VERSIONS))
 
 BATCH_ROWS = 1 << 18
 
@@ -36,8 +36,8 @@ def grouped(path: Path, by: Sequence[str], columns: Sequence[str]) -> Iterator[t
     if not path.exists():
         return
     with _open(path) as file:
-        _require(path, file.schema_arrow.names, [*by, *columns])
-        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*by, *columns]):
+        _require(path, reading.names(file.schema_arrow), [*by, *columns])
+        for batch in reading.batches(file, BATCH_ROWS, [*by, *columns]):
             if batch.num_rows:
                 yield from _split(batch, by, columns)
 
@@ -65,14 +65,14 @@ def whole(path: Path, columns: Sequence[str] | None = None) -> Any:
     """A record as an Arrow table, with only these columns where some are named."""
     with _open(path) as file:
         if columns is not None:
-            _require(path, file.schema_arrow.names, columns)
-        return file.read(columns=None if columns is None else list(columns))
+            _require(path, reading.names(file.schema_arrow), columns)
+        return reading.table(file, columns)
 
 
 def in_turn(path: Path) -> Iterator[dict[str, Any]]:
     """Every row as a dictionary, one after the other, for files of any size."""
     with _open(path) as file:
-        for batch in file.iter_batches(batch_size=BATCH_ROWS >> 4):
+        for batch in reading.batches(file, BATCH_ROWS >> 4):
             yield from batch.to_pylist()
 
 
@@ -84,13 +84,20 @@ def _open(path: Path) -> Any:
             f"{path}: not a readable Parquet file ({error}); ./warpbed collect {path.parents[1]} makes it again"
         ) from error
     metadata = file.schema_arrow.metadata or {}
-    version = metadata.get(b"warpbed.schema", SCHEMA_VERSION.encode()).decode(errors="replace")
-    if version != SCHEMA_VERSION:
+    version = metadata.get(b"warpbed.schema", SCHEMA_VERSIONS[-1].encode()).decode(errors="replace")
+    if version not in SCHEMA_VERSIONS:
         file.close()
         raise RecordsError(
-            f"{path}: records of schema {version!r}, this Warpbed reads {SCHEMA_VERSION!r}; "
+            f"{path}: records of schema {version!r}, this Warpbed reads {' and '.join(SCHEMA_VERSIONS)}; "
             f"./warpbed collect {path.parents[1]} makes them again from raw/"
         )
+    try:
+        reading.start_ns(file.schema_arrow)
+    except ValueError as error:
+        file.close()
+        raise RecordsError(
+            f"{path}: the run's start in its metadata: {error}; ./warpbed collect {path.parents[1]} makes it again"
+        ) from error
     return file
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collectors import applications, queues, records, sockets, tcp_probe, timeline, uncaptured, wire
+from collectors import applications, queues, records, sockets, tcp_probe, uncaptured, wire
 from collectors.errors import Damage
-from network.model import address_plan
 from plan.model import Plan
 
 
@@ -64,13 +63,4 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Colle
     if plan.queues_interval_s is not None:
         interfaces = {name: node["interfaces"] for name, node in facts["environment"]["nodes"].items()}
         records.write(out, "queues", queues.rows(raw / "queues.bin", nodes, interfaces, start_ns, damage, when))
-    timeline.write(out, _bottleneck(plan))
     return Collected(tuple(damage), found.clocks.report(), sources, found.packets)
-
-
-def _bottleneck(plan: Plan) -> timeline.QueuePlace | None:
-    place = plan.network.bottleneck
-    if place is None:
-        return None
-    interfaces = address_plan(plan.network)[place.node].interfaces
-    return timeline.QueuePlace(place.node, next(i.name for i in interfaces if i.peer == place.peer))

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from collectors import reading
 from collectors.version import SCHEMA_VERSION
 
 _TIME = [("time_ns", pa.int64()), ("t_s", pa.float64())]
@@ -106,9 +107,15 @@ def write(folder: Path, kind: str, columns: Mapping[str, Any]) -> None:
         raise ValueError(f"{kind}: columns {sorted(set(columns) ^ set(schema.names))} do not fit the schema")
     arrays = [_array(columns[name], schema.field(name).type) for name in schema.names]
     folder.mkdir(exist_ok=True)
-    write_table(pa.Table.from_arrays(arrays, schema=schema), folder / f"{kind}.parquet")
+    table = pa.Table.from_arrays(arrays, schema=schema)
+    if kind in PER_ACK and (start := reading.left_out(table)) is not None:
+        metadata = {**(schema.metadata or {}), reading.START: str(start)}
+        table = table.drop_columns([reading.SECONDS]).replace_schema_metadata(metadata)
+    write_table(table, folder / f"{kind}.parquet")
 
 
+PER_ACK = ("acks", "sockets")
+"""Records of so many rows that the seconds, whose digits no encoding shortens, are left to whoever reads (collectors.reading)."""
 EVEN = ("time_ns", "ack", "snd_nxt", "snd_una", "srtt_us")
 """Numbers that grow, or wander, by small steps: stored as differences."""
 REPEATED = ("in_flight_bytes", "drops", "marks", "queue_drops", "queue_marks", "duplicate")

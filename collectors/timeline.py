@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All records of a flow joined at each ACK: the record `timeline`.
+"""All records of a flow joined at each ACK: the timeline, which is made when it is asked for and stored nowhere.
 
-A row per ACK that reached the sender. Beside what the wire shows stands the last that the others said before it: the
-socket's variables at tcp_probe, its sample, and the sample of the bottleneck's queue, each with its age. What is not
-there, or was not yet, is null.
+    ./warpbed exec python -P -m collectors.timeline RUN FILE
+
+writes that of a run's folder as Parquet. A row per ACK that reached the sender. Beside what the wire shows stands the last that the
+others said before it: the socket's variables at tcp_probe, its sample, and the sample of the bottleneck's queue, each with its age. What
+is not there, or was not yet, is null.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from collectors import records
+from collectors import reading, records
 from collectors.version import SCHEMA_VERSION
+from network.model import address_plan
+from plan.model import Plan, from_json
 
 Integers = npt.NDArray[np.int64]
 
@@ -64,14 +70,34 @@ def schema() -> pa.Schema:
     return pa.schema(fields, metadata={"warpbed.schema": str(SCHEMA_VERSION)})
 
 
-def write(folder: Path, bottleneck: QueuePlace | None) -> None:
-    """Join the records in `folder`; the bytes depend on the values only."""
+def place(plan: Plan) -> QueuePlace | None:
+    """The queue of a run's bottleneck, where its topology names one."""
+    named = plan.network.bottleneck
+    if named is None:
+        return None
+    interfaces = address_plan(plan.network)[named.node].interfaces
+    return QueuePlace(named.node, next(i.name for i in interfaces if i.peer == named.peer))
+
+
+def joined(folder: Path, bottleneck: QueuePlace | None) -> pa.Table:
+    """The records in `folder`, a row per ACK."""
     flows = {row["flow"]: row for row in pq.read_table(folder / "flows.parquet").to_pylist()}
     tables = {source.kind: _sorted(folder / f"{source.kind}.parquet", source.kind, bottleneck) for source in SOURCES}
-    acks = pq.read_table(folder / "acks.parquet")
+    acks = reading.table(folder / "acks.parquet")
     parts = [_of_flow(acks.slice(first, count), flows[name], tables) for name, first, count in _runs(acks["flow"])]
     table = pa.concat_tables(parts) if parts else schema().empty_table()
-    records.write_table(table.replace_schema_metadata(schema().metadata), folder / "timeline.parquet")
+    return table.replace_schema_metadata(schema().metadata)
+
+
+def of_run(folder: Path) -> pa.Table:
+    """The timeline of a run's folder: from its records, or as an older collector left it.
+
+    Raises OSError or pa.ArrowInvalid for a record, OSError, ValueError, KeyError or TypeError for a plan that cannot be read.
+    """
+    stored = folder / "records/timeline.parquet"
+    if stored.is_file():
+        return pq.read_table(stored)
+    return joined(folder / "records", place(from_json((folder / "raw/plan.json").read_text())))
 
 
 def _sorted(file: Path, kind: str, bottleneck: QueuePlace | None) -> dict[str, pa.Table]:
@@ -122,3 +148,20 @@ def _last(source: Source, rows: pa.Table | None, times: Integers, fields: pa.Sch
     found = {name: rows[column].combine_chunks().take(index) for column, name in source.columns.items()}
     found[source.age] = pa.array((times - theirs[np.maximum(place, 0)]) / 1e3, mask=place < 0)
     return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m collectors.timeline", description=__doc__.partition("\n")[0])
+    parser.add_argument("run", type=Path, help="a run's folder")
+    parser.add_argument("file", type=Path, help="the Parquet file to write")
+    options = parser.parse_args()
+    try:
+        records.write_table(of_run(options.run), options.file)
+    except (OSError, ValueError, KeyError, TypeError) as error:  # Arrow's are ValueErrors
+        print(f"{options.run}: {error!r}; ./warpbed collect {options.run} makes its records again", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

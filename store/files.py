@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from collectors import records
+from collectors import reading, records
 from store import derive
 from store.folder import RunFolder, reasons
 
@@ -138,9 +138,8 @@ def _view(database: Any, kind: str, folders: Sequence[RunFolder], ids: Sequence[
     parts = []
     for run_id, folder in zip(ids, folders, strict=True):
         if file := folder.records.get(kind):
-            there = set(pq.read_schema(file).names)
             columns = ", ".join(
-                f"CAST({_quoted(name) if name in there else 'NULL'} AS {TYPES[wanted]}) AS {_quoted(name)}"
+                f"CAST({_read(name, pq.read_schema(file))} AS {TYPES[wanted]}) AS {_quoted(name)}"
                 for name, wanted in records.SCHEMAS[kind]
             )
             place = str(file).replace("'", "''")
@@ -151,6 +150,13 @@ def _view(database: Any, kind: str, folders: Sequence[RunFolder], ids: Sequence[
         parts = [f'SELECT * FROM "{kind}_empty"']
     time = f", {TIME}" if "time_ns" in names else ""
     database.execute(f'CREATE VIEW "{kind}" AS SELECT *{time} FROM ({" UNION ALL ".join(parts)})')
+
+
+def _read(name: str, schema: Any) -> str:
+    """What gives a column: the file's, null where it has none, and the seconds that files with a row per ACK leave out."""
+    if name == reading.SECONDS and (start := reading.start_ns(schema)) is not None:
+        return f"CAST({_quoted(reading.TIME)} - {start} AS DOUBLE) / 1e9"
+    return _quoted(name) if name in schema.names else "NULL"
 
 
 def _quoted(name: str) -> str:

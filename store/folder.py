@@ -20,8 +20,8 @@ from analysis import campaign_clock, integrity
 from analysis.errors import ResultsError
 from analysis.metrics.registry import REGISTRY
 from analysis.results import FAILED, Run, parse_run, quantity, show
-from collectors import records
-from collectors.version import SCHEMA_VERSION
+from collectors import reading, records
+from collectors.version import READ_VERSIONS
 from store import derive
 from store.errors import StoreUsageError
 
@@ -160,13 +160,18 @@ def _check(kind: str, file: Path) -> None:
     except (pa.ArrowInvalid, OSError) as error:
         raise StoreUsageError(f"{file}: not a readable Parquet file ({error}); {again}") from error
     version = (schema.metadata or {}).get(b"warpbed.schema", b"").decode(errors="replace")
-    if version != str(SCHEMA_VERSION):
-        raise StoreUsageError(f"{file}: records of schema {version!r}, this Warpbed reads {SCHEMA_VERSION}; {again}")
+    if version not in map(str, READ_VERSIONS):
+        known = " and ".join(map(str, READ_VERSIONS))
+        raise StoreUsageError(f"{file}: records of schema {version!r}, this Warpbed reads {known}; {again}")
+    try:
+        names = reading.names(schema)
+    except ValueError as error:
+        raise StoreUsageError(f"{file}: the run's start in its metadata: {error}; {again}") from error
     for name, wanted in records.SCHEMAS[kind]:
-        if name not in schema.names:
+        if name not in names:
             if name in REQUIRED.get(kind, "time_ns t_s").split():
                 raise StoreUsageError(f"{file}: column {name} is missing; {again}")
-        elif not _fits(schema.field(name).type, wanted):
+        elif name in schema.names and not _fits(schema.field(name).type, wanted):
             raise StoreUsageError(f"{file}: column {name} is {schema.field(name).type}, it has to be {wanted}; {again}")
 
 
@@ -187,7 +192,7 @@ def _span(document: Mapping[str, Any], files: Mapping[str, Path]) -> tuple[int, 
             continue
         parquet = pq.ParquetFile(file)
         if parquet.metadata.num_rows and start is None:
-            first = next(parquet.iter_batches(batch_size=1, columns=["time_ns", "t_s"])).to_pylist()[0]
+            first = next(reading.batches(parquet, 1, ["time_ns", "t_s"])).to_pylist()[0]
             start = round(first["time_ns"] - first["t_s"] * 1e9)
         if not duration_s:
             last = (
@@ -195,8 +200,12 @@ def _span(document: Mapping[str, Any], files: Mapping[str, Path]) -> tuple[int, 
                 if parquet.metadata.num_row_groups
                 else None
             )
-            statistics = last.column(parquet.schema_arrow.names.index("t_s")).statistics if last else None
-            duration_s = max(duration_s, float(statistics.max)) if statistics is not None else duration_s
+            origin_ns = reading.start_ns(parquet.schema_arrow)
+            column = reading.SECONDS if origin_ns is None else reading.TIME
+            statistics = last.column(parquet.schema_arrow.names.index(column)).statistics if last else None
+            if statistics is not None:
+                latest = statistics.max
+                duration_s = max(duration_s, float(latest) if origin_ns is None else (latest - origin_ns) / 1e9)
     return int(start or 0), duration_s
 
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
+from collectors import reading
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -101,7 +101,7 @@ def digests(run: Path) -> dict[str, str]:
 def table(run: Path, kind: str) -> dict[str, Any]:
     """A run's records as columns."""
     columns: dict[str, Any] = {}
-    data = pq.read_table(run / "records" / f"{kind}.parquet")
+    data = reading.table(run / "records" / f"{kind}.parquet")
     for name in data.column_names:
         columns[name] = data[name].to_numpy()
     return columns

@@ -13,9 +13,12 @@ import pyarrow as pa
 
 from analysis import integrity, records, results
 from analysis.metrics import find, lookup
-from base.errors import UsageError
+from base.errors import UsageError, WarpbedError
 from base.nearest import nearest
+from collectors import timeline
 from warpbed.table import Table
+
+TIMELINE = "timeline"
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,9 @@ class Run:
 
     @property
     def record_names(self) -> list[str]:
-        """The records that it has: flows, intervals, acks, sockets, tcp_info, queues, timeline."""
-        return sorted(file.stem for file in (self.path / "records").glob("*.parquet"))
+        """The records that it has: flows, intervals, acks, sockets, tcp_info, queues, and timeline where there are acks."""
+        stored = {file.stem for file in (self.path / "records").glob("*.parquet")}
+        return sorted(stored | {TIMELINE} if "acks" in stored else stored)
 
     def records(self, name: str, columns: Sequence[str] | None = None) -> Table:
         """One of its records, with units in the columns' names (docs/records.md).
@@ -97,7 +101,21 @@ class Run:
         """
         if name not in self.record_names:
             raise UsageError(f"{self.path}: no records {name!r}; {nearest(name, self.record_names)}")
-        return Table(records.whole(self.path / "records" / f"{name}.parquet", columns))
+        file = self.path / "records" / f"{name}.parquet"
+        if name != TIMELINE or file.is_file():
+            return Table(records.whole(file, columns))
+        try:
+            joined = timeline.of_run(self.path)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise WarpbedError(
+                f"{self.path}: {error!r}; ./warpbed collect {self.path} makes its records again"
+            ) from error
+        for column in columns or ():
+            if column not in joined.column_names:
+                raise UsageError(
+                    f"{self.path}: {name} has no column {column!r}; {nearest(column, joined.column_names)}"
+                )
+        return Table(joined if columns is None else joined.select(columns))
 
     @property
     def flows(self) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def digests(folder: Path) -> dict[str, list[object]]:
 def test_older_records_are_reported_and_made_again_from_the_raw_files(older: Path, small: Path) -> None:
     (run,) = older.glob("*/run.json")
     words = lab.warpbed("store", "ask", "runs", "--results", older, code=2)
-    assert "records of schema '1', this Warpbed reads 2; ./warpbed collect " in words
+    assert "records of schema '1', this Warpbed reads 2 and 3; ./warpbed collect " in words
     command = words[words.index("./warpbed collect") :].split(" makes it again")[0].split()[1:]
     lab.warpbed(*command)
     assert digests(run.parent) == digests(small / run.parent.name)

@@ -48,7 +48,7 @@ def test_a_foreign_folder_gets_records_and_is_stored_and_a_second_play_changes_n
 ) -> None:
     foreign = of_a_lab(small, tmp_path)
     play(tmp_path / "from the lab", database)
-    assert (foreign / "records/timeline.parquet").is_file()
+    assert (foreign / "records/acks.parquet").is_file()
     ((host, verdict, run, acks),) = stored(database, "moved")
     assert (host, verdict, run) == ("lab", "valid", foreign.name)
     assert acks > 1000

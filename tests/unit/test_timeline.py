@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from base.paths import ROOT
 from collectors import records, timeline, wire
 from collectors.timeline import QueuePlace
 from tests.unit.test_collectors import START_NS, plan, raw
 
 MS = 1_000_000
+TIMELINE = (sys.executable, "-P", "-m", "collectors.timeline")
 
 
 def filled(kind: str, **columns: list[Any]) -> dict[str, Any]:
@@ -38,8 +42,7 @@ def made(folder: Path, raw_folder: Path, *, queue: bool = True, first_ms: int = 
             "queues", time_ns=at, node=here, interface=["r1-eth1", "r1-eth1", "r2-eth0"], backlog_packets=[3, 5, 9]
         )
         records.write(folder, "queues", rows)
-    timeline.write(folder, QueuePlace("r1", "r1-eth1"))
-    rows_made: list[dict[str, Any]] = pq.read_table(folder / "timeline.parquet").to_pylist()
+    rows_made: list[dict[str, Any]] = timeline.joined(folder, QueuePlace("r1", "r1-eth1")).to_pylist()
     return rows_made
 
 
@@ -65,7 +68,28 @@ def test_what_was_not_recorded_or_not_yet_is_null(tmp_path: Path) -> None:
 
 
 def test_equal_records_give_equal_bytes(tmp_path: Path) -> None:
-    made(tmp_path / "a", raw(tmp_path))
-    made(tmp_path / "b", tmp_path)
-    assert (tmp_path / "a/timeline.parquet").read_bytes() == (tmp_path / "b/timeline.parquet").read_bytes()
-    assert pq.read_schema(tmp_path / "a/timeline.parquet").equals(timeline.schema(), check_metadata=True)
+    captured = raw(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name / "raw").mkdir(parents=True)
+        made(tmp_path / name / "records", captured)
+        (tmp_path / name / "raw/plan.json").write_text(plan().to_json())
+        call = [*TIMELINE, str(tmp_path / name), str(tmp_path / f"{name}.parquet")]
+        subprocess.run(call, cwd=ROOT, check=True)
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    found = pq.read_table(tmp_path / "a.parquet")
+    assert found.schema.equals(timeline.schema(), check_metadata=True)
+    assert found.equals(timeline.of_run(tmp_path / "a"))
+
+
+def test_a_timeline_that_an_older_collector_left_is_taken_as_it_is(tmp_path: Path) -> None:
+    made(tmp_path / "records", raw(tmp_path))
+    left = timeline.joined(tmp_path / "records", None).slice(0, 2)
+    pq.write_table(left, tmp_path / "records/timeline.parquet")
+    assert timeline.of_run(tmp_path).equals(left)
+
+
+def test_what_cannot_be_joined_is_told_with_the_remedy(tmp_path: Path) -> None:
+    call = [*TIMELINE, str(tmp_path), str(tmp_path / "t.parquet")]
+    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2 and f"./warpbed collect {tmp_path}" in done.stderr
+    assert "Traceback" not in done.stderr
