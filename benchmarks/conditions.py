@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
@@ -22,6 +23,9 @@ from hosts.virtual import boot, launch
 from hosts.virtual.launch import GuestKernel
 
 STOP_EVERY_S = 0.005
+TAKE_EVERY_S = 0.02
+SYS_PROCESS_MADVISE, MADV_PAGEOUT = 440, 21
+"""Linux' own numbers, the same for every architecture."""
 BURNERS = 3
 OTHER_BOOT = ("spawn=12", "draw=7", "sleep=137", "spin=12000", "touch=24", "files=150")
 LONG = "a-folder-with-a-long-name-" * 4
@@ -80,6 +84,50 @@ def _interrupt(folder: str, ended: threading.Event, stopped: list[int]) -> None:
         for pid in guests:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
+
+
+def _pressed(kernel: GuestKernel, run: Execution) -> Outcome:
+    """The guest's pages are taken from it every few milliseconds, as a machine without free memory does.
+
+    Its kernel is a copy: pages that others have mapped too stay where they are.
+    """
+    own = run.folder / LONG
+    own.mkdir()
+    kernel = replace(kernel, linux=Path(shutil.copy2(kernel.linux, own)))
+    ended, taken = threading.Event(), list[int]()
+    thread = threading.Thread(target=_take, args=(str(run.folder), ended, taken))
+    thread.start()
+    try:
+        outcome = launch.execute(kernel, run)
+    finally:
+        ended.set()
+        thread.join()
+    if not sum(taken):
+        raise RuntimeError(
+            "nothing of the guest's memory was taken; it needs root or CAP_SYS_NICE, and Linux 5.10 or newer"
+        )
+    return outcome
+
+
+def _take(folder: str, ended: threading.Event, taken: list[int]) -> None:
+    while not ended.wait(TAKE_EVERY_S):
+        for pid in [pid for pid in _descendants(os.getpid()) if folder in _command_line(pid)]:
+            with contextlib.suppress(OSError):
+                taken.append(_page_out(pid))
+
+
+def _page_out(pid: int) -> int:
+    """Have the kernel take a process' pages back to where they came from: files, and swap where there is any. Bytes asked of it."""
+    libc, asked = ctypes.CDLL(None), 0
+    handle = os.pidfd_open(pid)
+    try:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            first, last = (int(text, 16) for text in line.split()[0].split("-"))
+            where = (ctypes.c_size_t * 2)(first, last - first)  # struct iovec
+            asked += max(0, libc.syscall(SYS_PROCESS_MADVISE, handle, where, ctypes.c_size_t(1), MADV_PAGEOUT, 0))
+    finally:
+        os.close(handle)
+    return asked
 
 
 def _descendants(pid: int) -> Iterator[int]:
@@ -148,6 +196,7 @@ CONDITIONS = (
     Condition("plain", launch.execute),
     Condition("busy CPU", _busy),
     Condition("SIGSTOP and SIGCONT", _interrupted),
+    Condition("memory pressure", _pressed),
     Condition("ASLR of the host", _changed(_randomized)),
     Condition("another boot", _changed(_other_boot)),
     Condition("another CPU's code", _changed(_masked)),

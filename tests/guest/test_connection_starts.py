@@ -72,6 +72,34 @@ def _flows(run: dict[str, Any]) -> dict[str, Any]:
     return {str(name): {"cca": str(cca)} for name, cca in zip(rows["flow"], rows["cca"], strict=True)}
 
 
+# One iperf3 with four connections, on hosts that take time.
+PARALLEL = """\
+warpbed: 1
+name: parallel
+title: Four connections of one program
+duration: 2s
+topology:
+  name: dumbbell
+  params: {rate: 20mbit, delay: 24ms, buffer: 60p, access_rate: 1gbit, access_delay: 500us}
+flows:
+  - {name: four, cca: reno, from: s1, to: d1, parallel: 4}
+repeats: 2
+"""
+
+
+def test_a_flows_connections_open_one_round_trip_after_the_other_and_seeds_differ(
+    kernel: GuestKernel, tmp_path: Path
+) -> None:
+    runs = lab.runs(kept_results.results(tmp_path, PARALLEL))
+    assert len(runs) == 2
+    for run in runs:
+        rows = lab.table(run["path"], "flows")
+        assert list(rows["flow"]) == ["four", "four.2", "four.3", "four.4"]
+        gaps = np.diff(rows["start_s"])
+        assert (gaps >= RTT_S).all() and (gaps < 1.1 * RTT_S).all(), gaps
+    assert runs[0]["packets"] != runs[1]["packets"]
+
+
 WINDOW, SSTHRESH, MOST = 3, 12, 20
 GAP_S = 1
 PATH_RTT_S = 40e-3

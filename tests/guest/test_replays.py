@@ -22,6 +22,7 @@ HOW = {condition.name: condition for condition in CONDITIONS}
 AGAIN = (
     ("busy CPU", "losses"),
     ("SIGSTOP and SIGCONT", "aqm"),
+    ("memory pressure", "red"),
     ("ASLR of the host", "jitter"),
     ("another boot", "traffic"),
     ("another CPU's code", "acks"),
@@ -54,6 +55,8 @@ def test_a_golden_run_has_the_packets_that_the_repository_knows(
 def test_the_condition_changes_no_packet(
     kernel: GuestKernel, first: functools._lru_cache_wrapper[str], tmp_path: Path, condition: str, name: str
 ) -> None:
+    if condition == "memory pressure" and os.geteuid() != 0:
+        pytest.skip("only root may have another process' pages taken")
     assert golden.run(name, kernel, tmp_path / "raw", CPU, HOW[condition].execute) == first(name)
 
 
