@@ -12,8 +12,13 @@ import pytest
 
 from base.errors import UsageError
 from base.paths import ROOT
+from hosts.identity import kernel_inputs
+from kernels import build_key
 from kernels.build_key import BuildKey, find_build
+from network.model import Network
+from plan.model import Plan
 
+PLAN = Plan(network=Network((), (), None), flows=(), duration_s=1.0, grace_s=1.0, start_grid_s=1.0, hosts={})
 DEB = "linux-source-7.2_7.2.12-1_all.deb"
 
 
@@ -97,6 +102,22 @@ def test_a_changed_input_of_the_kernel_changes_both_keys(checkout: Path, cache: 
     after = key(checkout, cache)
     assert after.kernel_key != before.kernel_key
     assert after.key != before.key
+
+
+@pytest.mark.parametrize("program", ["gcc", "ld"])
+def test_another_compiler_or_linker_makes_another_kernel_and_other_runs(
+    checkout: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    before, told = key(checkout, cache), build_key._first_line
+    assert told(program).startswith({"gcc": "gcc ", "ld": "GNU ld "}[program])
+    monkeypatch.setattr(
+        build_key, "_first_line", lambda name: f"{told(name)} rebuilt" if name == program else told(name)
+    )
+    after = key(checkout, cache)
+    assert after.kernel_key != before.kernel_key and after.key != before.key
+    # what of them enters a run's id
+    ids = {kernel_inputs({"kernel_key": found.kernel_key}, PLAN).key for found in (before, after)}
+    assert len(ids) == 2
 
 
 def test_a_patch_of_another_series_changes_nothing(checkout: Path, cache: Path) -> None:
