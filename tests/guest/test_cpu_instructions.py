@@ -45,7 +45,7 @@ KNOWN = {
         "xgetbv",
     },  # which code; its generator takes its seed from the kernel
     "libgcrypt.so.20": {"cpuid", "rdrand", "rdtsc", "xgetbv"},
-    **dict.fromkeys(("liblzma.so.5", "libpcre2-8.so.0", "libzstd.so.1"), {"cpuid"}),
+    **{name: {"cpuid"} for name in ("liblzma.so.5", "libpcre2-8.so.0", "libzstd.so.1")},
 }
 """Of the pinned user land, by the beginnings of their names. libc's and the loader's rdtsc time the loader itself (LD_DEBUG=statistics)."""
 

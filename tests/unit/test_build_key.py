@@ -18,7 +18,7 @@ from kernels.build_key import BuildKey, find_build
 from network.model import Network
 from plan.model import Plan
 
-PLAN = Plan(network=Network((), (), None), flows=(), duration_s=1.0, grace_s=1.0, start_grid_s=1.0, hosts={})
+PLAN = Plan(network=Network((), (), None), flows=(), duration_s=1.0, grace_s=1.0, start_grid_s=1, hosts={})
 DEB = "linux-source-7.2_7.2.12-1_all.deb"
 
 
