@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,9 +21,12 @@ from plan.model import Plan
 from schema.model import Experiment
 from testbed.commands import check
 from testbed.commands.prepared import run_ids
+from testbed.engine.conductor import DaskRunner
+from testbed.engine.supplies import Supplies
 from testbed.experiments import Prepared, prepare
 from testbed.identity import run_id
 from testbed.results import Results
+from testbed.runner import Job
 from tests import lab
 
 
@@ -173,3 +177,19 @@ def test_check_says_which_kernels_there_are_and_how_to_get_the_others(
     )
     assert "2 runs (2 combinations), ready to run" in words
     assert json.loads(said(format="json")) == []
+
+
+def test_workers_elsewhere_are_told_each_runs_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_hosts(monkeypatch)
+    asked: list[str] = []
+
+    def artifacts(_: Supplies, kernel: str) -> tuple[()]:
+        asked.append(kernel)
+        return ()
+
+    monkeypatch.setattr(Supplies, "artifacts", artifacts)
+    prepared = prepare(lab.write(tmp_path, swept()))
+    runner = DaskRunner(Results(tmp_path / "results", "small"), hosts_for(prepared), None, print)
+    jobs = [Job(run, plan, run.label()) for run, plan in zip(prepared.runs, prepared.plans, strict=True)]
+    orders = [pickle.loads(runner.order(job, "token")["payload"]) for job in jobs]
+    assert [order.kernel for order in orders] == asked == ["6.12", "7.2"]
