@@ -17,6 +17,7 @@ from base.errors import Problem, SpecError
 from base.nearest import nearest
 from base.paths import ROOT
 from schema.base import Model, Name
+from schema.claims import PartName
 from schema.load import Document, read, validate_as
 
 FILE = "catalogue.yaml"
@@ -85,9 +86,25 @@ class Entry(Model):
         return self
 
 
+Topic = Literal["itself", "simulator", "units", "linux", "stability"]
+"""Of what was learned: a thesis against itself, what its simulator did, units, what Linux does differently, what is as the thesis says."""
+
+
+class Learned(Model):
+    """A sentence on what the reproduction taught, and what has to come out for it: entry/part → what became of the part.
+
+    explains: a run or a calculation in which the thesis' result appears, or which shows why it does not
+    """
+
+    topic: Topic
+    says: Annotated[str, Field(min_length=1)]
+    shown: dict[PartName, Literal["holds", "contradicted", "explains"]] = {}
+
+
 class Catalogue(Model):
     catalogue: Name
     thesis: str
+    learned: list[Learned] = []
     entries: Annotated[list[Entry], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -99,6 +116,11 @@ class Catalogue(Model):
             if not entry.id.startswith(f"{self.catalogue}-"):
                 raise ValueError(f"{entry.id}: an entry of {self.catalogue} begins with {self.catalogue}-")
             seen.add(entry.id)
+        parts = {f"{entry.id}/{part}" for entry in self.entries for part in entry.parts()}
+        for one in self.learned:
+            for name in one.shown:
+                if name not in parts:
+                    raise ValueError(f"learned: {name} is no part of an entry; {nearest(name, parts)}")
         return self
 
 

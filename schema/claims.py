@@ -280,6 +280,8 @@ class Claim(Model):
     differs: why a contradiction is known, and what the evidence is; it is shown, and does not make `compare` fail
     decides: the parts of a thesis' catalogue that it decides, entry/part (schema.catalogue)
     explains: parts that another experiment contradicts, and that come out where this file's setting is changed as its title says
+    off_point: parts whose direction it asks for on paths drawn around the thesis' own; it decides nothing of them
+    choice: entry/number of a sentence of the entry's `open`; the values that the claim leaves open are choices for what it says
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -289,6 +291,8 @@ class Claim(Model):
     differs: str = ""
     decides: list[PartName] = []
     explains: list[PartName] = []
+    off_point: list[PartName] = []
+    choice: list[PartName] = []
     greater: Greater | None = None
     ratio: Ratio | None = None
     difference: Difference | None = None
@@ -307,6 +311,10 @@ class Claim(Model):
             raise ValueError(f"a claim has one relation ({', '.join(RELATIONS)}), not {', '.join(names) or 'none'}")
         if self.metric is None and any(metric is None for metric in self._own_metrics()):
             raise ValueError("a claim needs a metric, its own or one on each side")
+        if (self.decides or self.explains) and (self.off_point or self.choice):
+            raise ValueError(
+                "a claim that decides or explains an entry is about the thesis' setting: give off_point and choice one of its own"
+            )
         twice = set(self.where) & set(self.parameters)
         if twice:
             raise ValueError(f"where and the relation both name {', '.join(sorted(twice))}")

@@ -26,6 +26,7 @@ from schema.base import (
     with_short_cca,
 )
 from schema.claims import Claim, Guard
+from schema.drawn import Drawn
 from schema.keep import check as check_keep
 from schema.names import host_kinds
 from schema.published import Published
@@ -183,28 +184,38 @@ class Virtual(Model):
 class Sweep(Model):
     """Variations of the experiment: every parameter names the places that it sets.
 
-    factorial: all combinations of the values; list: further combinations, one by one.
+    factorial: all combinations of the values; list: further combinations, one by one
+    drawn: parameters whose values are drawn; each of these paths goes with each combination of the others
     """
 
     parameters: dict[ParamName, str | list[str]]
     factorial: dict[ParamName, Annotated[list[Scalar], Field(min_length=1)]] = {}
     combinations: Annotated[list[dict[ParamName, Scalar]], Field(alias="list")] = []
+    drawn: Drawn | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Sweep:
-        for name in [*self.factorial, *(key for entry in self.combinations for key in entry)]:
+        drawn = set(self.drawn.around) if self.drawn else set()
+        for name in [*self.factorial, *(key for entry in self.combinations for key in entry), *drawn]:
             if name not in self.parameters:
                 raise ValueError(f"{name!r} has values but no place; {nearest(name, self.parameters)}")
+        twice = drawn & {*self.factorial, *(key for entry in self.combinations for key in entry)}
+        if twice:
+            raise ValueError(f"{', '.join(sorted(twice))}: drawn, and given values as well")
         for entry in self.combinations:
-            missing = set(self.parameters) - set(entry)
+            missing = set(self.parameters) - set(entry) - drawn
             if missing:
                 raise ValueError(f"an entry of list has no value for {', '.join(sorted(missing))}")
-        if not self.factorial and not self.combinations:
+        if not self.factorial and not self.combinations and set(self.parameters) != drawn:
             raise ValueError("a sweep needs factorial, list or both")
-        if self.factorial and set(self.factorial) != set(self.parameters):
-            missing = set(self.parameters) - set(self.factorial)
+        if self.factorial and set(self.factorial) | drawn != set(self.parameters):
+            missing = set(self.parameters) - set(self.factorial) - drawn
             raise ValueError(f"factorial has no values for {', '.join(sorted(missing))}")
         return self
+
+    def paths(self) -> list[dict[str, Scalar]]:
+        """What is drawn, path by path; one path without parameters where nothing is."""
+        return self.drawn.paths() if self.drawn else [{}]
 
 
 class Expectation(Guard):

@@ -46,6 +46,9 @@ def swept_values(experiment: Experiment) -> dict[str, set[str]]:
     for combination in experiment.sweep.combinations:
         for name, value in combination.items():
             values[name].add(show(value))
+    for path in experiment.sweep.paths():
+        for name, value in path.items():
+            values[name].add(show(value))
     return values
 
 

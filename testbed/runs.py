@@ -22,7 +22,7 @@ from base.errors import Problem, SpecError
 from kernels import series as kernel_series
 from schema.base import Scalar
 from schema.load import Document, Loc, validate
-from schema.model import AUTO_OVERHEAD, Experiment
+from schema.model import AUTO_OVERHEAD, Experiment, Sweep
 from testbed.network import trace_digests
 
 NOT_IN_HASH = {
@@ -104,7 +104,8 @@ def count_runs(experiment: Experiment, seeds: list[int] | None = None) -> int:
     sweep, cells = experiment.sweep, 1
     if sweep is not None:
         product = math.prod(len(values) for values in sweep.factorial.values()) if sweep.factorial else 0
-        cells = product + len(sweep.combinations)
+        given = product + len(sweep.combinations)
+        cells = max(1, given) * (sweep.drawn.count if sweep.drawn else 1)
     return cells * len(seeds or experiment.all_seeds())
 
 
@@ -157,6 +158,15 @@ def _cells(document: Document, experiment: Experiment) -> Iterator[tuple[dict[st
     if sweep is None:
         yield {}, {}
         return
+    given = list(_given_cells(sweep)) or [({}, {})]
+    for path in sweep.paths():
+        places: dict[str, Loc] = {name: ("sweep", "drawn", "around", name) for name in path}
+        for params, locations in given:
+            yield {**params, **path}, {**locations, **places}
+
+
+def _given_cells(sweep: Sweep) -> Iterator[tuple[dict[str, Scalar], dict[str, Loc]]]:
+    """Those of factorial and list."""
     names = list(sweep.factorial)
     # the product of no parameters would be one run without any
     for indices in itertools.product(*(range(len(sweep.factorial[name])) for name in names)) if names else ():

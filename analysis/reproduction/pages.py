@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from analysis.reproduction import recorded
+from analysis.reproduction import beyond_pages, learned, recorded
+from analysis.reproduction.beyond import Beyond
 from analysis.reproduction.figures import draw
+from analysis.reproduction.markdown import anchor, cell, entry_link, file_link, short, text
 from analysis.reproduction.outcomes import Evidence, Judged
 from analysis.reproduction.recorded import Recorded
 from base.files import replace_bytes
-from base.text import clean
 from schema.catalogue import Catalogue
 from schema.model import Experiment
 
@@ -24,10 +25,12 @@ def write_pages(
     found: Sequence[Judged],
     experiments: Mapping[str, tuple[Experiment, Recorded]],
     only: Collection[str] = (),
+    beyond: Sequence[Beyond] = (),
 ) -> list[Path]:
     """Write the pages of theses, each with the record of its runs, and the one over all; returns the files.
 
     found: all entries of each thesis
+    beyond: what became of claims on drawn paths and under other choices
     experiments: file → (experiment, its runs, those of an earlier record among them)
     only: the theses whose pages are written; all without
     """
@@ -42,12 +45,16 @@ def write_pages(
             continue
         figures = draw(folder, entries, runs)
         written += figures.values()
-        written.append(_put(folder / f"{name}.md", "".join(_page(theses[name], entries, figures, folder))))
+        written.append(_put(folder / f"{name}.md", "".join(_page(theses[name], entries, figures, folder, beyond))))
         mine = {file: both for file, both in experiments.items() if Path(file).parent.name == name}
         if mine:
             written.append(_put(recorded.file_of(folder, name), recorded.text(mine)))
     if set(by_thesis) == set(theses):
-        written.append(_put(folder / "README.md", "".join(_over_all(theses, by_thesis))))
+        written.append(_put(folder / "README.md", "".join(_over_all(theses, by_thesis, beyond))))
+        for name in sorted({Path(one.by).parent.name for one in beyond}):
+            mine = {file: both for file, both in experiments.items() if Path(file).parent.name == name}
+            if mine:
+                written.append(_put(recorded.file_of(folder, name), recorded.text(mine)))
     return written
 
 
@@ -56,9 +63,11 @@ def _put(file: Path, text: str) -> Path:
     return file
 
 
-def _page(thesis: Catalogue, entries: Sequence[Judged], figures: Mapping[str, Path], folder: Path) -> Iterator[str]:
+def _page(
+    thesis: Catalogue, entries: Sequence[Judged], figures: Mapping[str, Path], folder: Path, beyond: Sequence[Beyond]
+) -> Iterator[str]:
     yield HEAD
-    yield f"# {_text(thesis.thesis)}\n\n"
+    yield f"# {text(thesis.thesis)}\n\n"
     yield (
         "Entry by entry what the thesis reports and what runs on the Linux stack, or a calculation, came to. "
         "[How it is decided](../reproduction.md); [all theses](README.md).\n\n"
@@ -67,31 +76,35 @@ def _page(thesis: Catalogue, entries: Sequence[Judged], figures: Mapping[str, Pa
     yield "| entry | what | outcome | why |\n|---|---|---|---|\n"
     for one in entries:
         reason = one.reason if one.outcome != "cannot be compared" or one.entry.comparable != "no" else one.entry.reason
-        name = f"[{one.entry.id}](#{_anchor(one.entry.id)})" if one.evidence else one.entry.id
-        yield f"| {name} | {_cell(one.entry.title)} | {one.word} | {_cell(_short(reason))} |\n"
+        name = f"[{one.entry.id}](#{anchor(one.entry.id)})" if one.evidence else one.entry.id
+        yield f"| {name} | {cell(one.entry.title)} | {one.word} | {cell(short(reason))} |\n"
+    by_id = {one.entry.id: one for one in entries}
+    yield from beyond_pages.off_points([one for one in beyond if set(one.entries) & set(by_id)], by_id)
     for one in entries:
         if one.evidence:
-            yield "".join(_section(one, figures, folder))
+            yield "".join(_section(one, figures, folder, beyond))
 
 
-def _section(one: Judged, figures: Mapping[str, Path], folder: Path) -> Iterator[str]:
+def _section(one: Judged, figures: Mapping[str, Path], folder: Path, beyond: Sequence[Beyond]) -> Iterator[str]:
     entry = one.entry
-    place = f"section {_text(entry.where.section)}, page {_text(entry.where.page)}"
-    yield f"\n## {entry.id}\n\n{_text(entry.title)} ({place}): **{one.word}**.\n\n"
+    place = f"section {text(entry.where.section)}, page {text(entry.where.page)}"
+    yield f"\n## {entry.id}\n\n{text(entry.title)} ({place}): **{one.word}**.\n\n"
     files = sorted({e.by for e in one.evidence if e.by.endswith(".yml")})
     if files:
         yield "".join(f"`./warpbed run {file}` · `./warpbed reproduce {entry.id}`\n" for file in files[:1]) + "\n"
     if entry.id in figures:
-        yield f"![{_text(entry.title)}]({figures[entry.id].relative_to(folder)})\n\n"
+        yield f"![{text(entry.title)}]({figures[entry.id].relative_to(folder)})\n\n"
     yield "| part | the thesis | asked | here | outcome | by |\n|---|---|---|---|---|---|\n"
     for e in one.evidence:
         yield "".join(_row(e, entry.says(e.part)))
     for part in one.open_claims:
-        yield f"| {part} | {_cell(entry.says(part))} | | | not bound yet | |\n"
+        yield f"| {part} | {cell(entry.says(part))} | | | not bound yet | |\n"
     for part, reason in entry.left_out.items():
-        yield f"| {part} | {_cell(entry.says(part))} | | | cannot be compared: {_cell(reason)} | |\n"
-    for text in entry.open:
-        yield "\n".join(["", f"Open in the thesis: {_text(text)}", ""])
+        yield f"| {part} | {cell(entry.says(part))} | | | cannot be compared: {cell(reason)} | |\n"
+    for number, words in enumerate(entry.open, start=1):
+        yield "\n".join(["", f"Open in the thesis: {text(words)}", ""])
+        varied = "".join(beyond_pages.choices_of(entry.id, number, beyond))
+        yield f"\n{varied}" if varied else ""
 
 
 def _row(e: Evidence, says: str) -> Iterator[str]:
@@ -102,11 +115,7 @@ def _row(e: Evidence, says: str) -> Iterator[str]:
     seeds = f"; {e.seeds} runs" if e.seeds > 1 else ""
     what = e.says if e.says and e.says != says else ""
     here = " — ".join(part for part in (what if not e.measured or e.by.endswith(".py") else "", e.measured) if part)
-    yield f"| {e.part} | {_cell(says)} | {_cell(e.published)} | {_cell(here)}{seeds} | {word}{_cell(detail)} | {_cell(_by(e.by))} |\n"
-
-
-def _by(name: str) -> str:
-    return f"[{name.rpartition('/')[2]}](../../{name})"
+    yield f"| {e.part} | {cell(says)} | {cell(e.published)} | {cell(here)}{seeds} | {word}{cell(detail)} | {cell(file_link(e.by))} |\n"
 
 
 def _counts(entries: Sequence[Judged]) -> Iterator[str]:
@@ -116,7 +125,9 @@ def _counts(entries: Sequence[Judged]) -> Iterator[str]:
     yield ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words))) + ".\n"
 
 
-def _over_all(theses: Mapping[str, Catalogue], by_thesis: Mapping[str, Sequence[Judged]]) -> Iterator[str]:
+def _over_all(
+    theses: Mapping[str, Catalogue], by_thesis: Mapping[str, Sequence[Judged]], beyond: Sequence[Beyond]
+) -> Iterator[str]:
     yield HEAD
     yield "# The theses, reproduced\n\nWhat became of each thesis' tables, figures and claims; [how it is decided](../reproduction.md).\n\n"
     every = [one.word for found in by_thesis.values() for one in found if one.entry.comparable != "no"]
@@ -134,22 +145,7 @@ def _over_all(theses: Mapping[str, Catalogue], by_thesis: Mapping[str, Sequence[
                 "; ".join(dict.fromkeys(e.says for e in one.evidence if e.explains and e.held == "holds"))
                 or "unexplained"
             )
-            link = f"[{one.entry.id}]({one.entry.id.partition('-')[0]}.md#{_anchor(one.entry.id)})"
-            yield f"| {link} | {_cell(one.entry.title)} | {_cell(shown)} | {_cell(_short(one.reason))} |\n"
-
-
-def _anchor(name: str) -> str:
-    """As the sites that render Markdown name a heading."""
-    return "".join(c for c in name.lower() if c.isalnum() or c in "-_")
-
-
-def _short(text: str, most: int = 300) -> str:
-    return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + " …"
-
-
-def _text(text: str) -> str:
-    return clean(text).replace("<", "&lt;")
-
-
-def _cell(text: str) -> str:
-    return _text(text).replace("|", "\\|").replace("\n", " ")
+            yield f"| {entry_link(one.entry.id)} | {cell(one.entry.title)} | {cell(shown)} | {cell(short(one.reason))} |\n"
+    by_id = {one.entry.id: one for found in by_thesis.values() for one in found}
+    yield from learned.section(theses, by_id)
+    yield from beyond_pages.summary(beyond, by_id)

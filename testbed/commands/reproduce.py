@@ -23,7 +23,7 @@ from testbed.commands import run as run_command
 from testbed.commands.arguments import results
 from testbed.commands.output import add_format, render, spoken_aside
 from testbed.engine import options as engine
-from testbed.reproduction.bindings import Bindings, Bound, chosen, read
+from testbed.reproduction.bindings import BEYOND, Bindings, Bound, chosen, read
 from testbed.reproduction.costs import duration
 from testbed.reproduction.deciding import Decider, counts
 
@@ -39,6 +39,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--no-run", action="store_true", help="decide from the runs that are there, and the recorded ones"
+    )
+    command.add_argument(
+        "--beyond",
+        action="store_true",
+        help="run what lies beyond the published points instead: drawn paths, and other choices for what a thesis leaves open",
     )
     command.add_argument("--jobs", type=int, default=0, metavar="N", help="runs in parallel (default: one per CPU)")
     command.add_argument(
@@ -73,11 +78,15 @@ def main(options: argparse.Namespace) -> int:
     limit_s = quantities.delay_ns(options.within) / 1e9 if _is_time(options.within) else None
     bindings = read()
     entries = chosen(bindings, options.what)
-    kept = {file: one for thesis in bindings.theses for file, one in recorded.read(options.record, thesis).items()}
+    kept = {
+        file: one for name in (*bindings.theses, *BEYOND) for file, one in recorded.read(options.record, name).items()
+    }
     decider = Decider(bindings, options.results.resolve(), kept)
-    bounds = _cheapest_first(
-        [bound for bound in bindings.experiments if any(entry.id in bound.entries for entry in entries)], decider
-    )
+    asked = {entry.id for entry in entries}
+    chosen_files = [bound for bound in bindings.experiments if asked & {*bound.entries}]
+    if options.beyond:
+        chosen_files = [bound for bound in bindings.beyond if asked & {*bound.beyond}]
+    bounds = _cheapest_first(chosen_files, decider)
     jobs = options.jobs or len(os.sched_getaffinity(0))
     failed: list[str] = []
     with spoken_aside(options.format):
@@ -195,4 +204,5 @@ def _pages(options: argparse.Namespace, bindings: Bindings, decider: Decider) ->
     """The pages of the theses that were asked for, whole, and the one over all, which the record makes possible."""
     asked = {entry.id.partition("-")[0] for entry in chosen(bindings, options.what)}
     found = [decider.decide(entry) for entry in bindings.entries.values()]
-    return write_pages(options.pages, bindings.theses, found, decider.record(bindings.experiments), only=asked)
+    record = decider.record((*bindings.experiments, *bindings.beyond))
+    return write_pages(options.pages, bindings.theses, found, record, only=asked, beyond=decider.beyond())

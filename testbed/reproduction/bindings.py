@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.models import REGISTRY
@@ -23,16 +23,20 @@ from schema.published import Published
 from testbed.reproduction import emulated as _emulated  # noqa: F401 (registers what it decides)
 from testbed.reproduction.printed import strange
 
+BEYOND = ("drawn", "sensitivity")
+"""Folders of experiments that decide no entry: paths off the published points, and other choices for what a thesis leaves open."""
+
 
 @dataclass(frozen=True)
 class Bound:
-    """An experiment file that decides or explains entries. decides, explains: entry → parts."""
+    """An experiment file that decides or explains entries, or looks beyond them. decides, explains, beyond: entry → parts."""
 
     path: Path
     experiment: Experiment
     document: Document
     decides: Mapping[str, tuple[str, ...]]
     explains: Mapping[str, tuple[str, ...]]
+    beyond: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def file(self) -> str:
@@ -45,10 +49,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class Bindings:
-    """All theses, and of each entry the experiments that speak of it."""
+    """All theses, and of each entry the experiments that speak of it. beyond: those that decide none of them."""
 
     theses: Mapping[str, Catalogue]
     experiments: tuple[Bound, ...]
+    beyond: tuple[Bound, ...] = ()
 
     @functools.cached_property
     def entries(self) -> dict[str, Entry]:
@@ -85,9 +90,40 @@ def read(root: Path = ROOT) -> Bindings:
                 decides[entry] = tuple(dict.fromkeys((*decides.get(entry, ()), *parts)))
             if decides or explains:
                 bounds.append(Bound(path, experiment, document, decides, explains))
+    others = []
+    for path in (file for name in BEYOND for file in sorted((root / "experiments" / name).glob("*.yml"))):
+        experiment, document = load(path)
+        problems += [*_problems(experiment, document, entries), *_beyond_problems(experiment, document, entries)]
+        looks = {**_named(experiment, "off_point"), **_named(experiment, "choice")}
+        others.append(Bound(path, experiment, document, {}, {}, looks))
     if problems:
         raise SpecError(problems)
-    return Bindings(theses, tuple(bounds))
+    return Bindings(theses, tuple(bounds), tuple(others))
+
+
+def _beyond_problems(experiment: Experiment, document: Document, entries: Mapping[str, Entry]) -> Iterator[Problem]:
+    for i, claim in enumerate(experiment.claims):
+        for which in ("off_point", "choice"):
+            place = document.line(("claims", i, which))
+            for name in getattr(claim, which):
+                entry, _, part = name.partition("/")
+                if entry not in entries:
+                    wrong = f"no catalogue has an entry {entry!r}; {nearest(entry, entries)}"
+                elif which == "off_point" and part not in (known := entries[entry].parts()):
+                    wrong = f"{entry} has no part {part!r}; {nearest(part, known) if known else 'it has none'}"
+                elif which == "choice" and not (part.isdecimal() and 0 < int(part) <= len(entries[entry].open)):
+                    wrong = (
+                        f"{entry} leaves {len(entries[entry].open)} things open; write the number of one, not {part!r}"
+                    )
+                else:
+                    continue
+                yield Problem(document.file, place, f"claims.{i}.{which}", wrong)
+        if not claim.off_point and not claim.choice:
+            line = document.line(("claims", i))
+            yield Problem(document.file, line, f"claims.{i}", "name what it is about, with off_point or choice")
+        if claim.off_point and (experiment.sweep is None or experiment.sweep.drawn is None):
+            line = document.line(("claims", i, "off_point"))
+            yield Problem(document.file, line, f"claims.{i}.off_point", "nothing is drawn; write sweep.drawn")
 
 
 def _named(experiment: Experiment, which: str) -> dict[str, tuple[str, ...]]:

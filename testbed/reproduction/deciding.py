@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from analysis import claims, published
 from analysis.models import REGISTRY
 from analysis.models.checks import Check
+from analysis.reproduction.beyond import Beyond, Look, look
 from analysis.reproduction.measured import MEASURED
 from analysis.reproduction.outcomes import Evidence, Judged, judged, of_checks, of_claim, of_row
 from analysis.reproduction.recorded import NOWHERE, Recorded
@@ -149,6 +150,23 @@ class Decider:
         yield from found
         if not found or standing.missing_params:
             yield from (Evidence(part, "order", "not run yet", standing.bound.file) for part in parts)
+
+    def beyond(self) -> list[Beyond]:
+        """What became of claims on drawn paths and under other choices, in the order of their files."""
+        return [one for bound in self._bindings.beyond for one in self._beyond(bound)]
+
+    def _beyond(self, bound: Bound) -> Iterator[Beyond]:
+        standing = self.standing(bound)
+        sweep = standing.prepared.experiment.sweep
+        around = ""
+        if sweep is not None and sweep.drawn is not None:
+            settings = [f"{name} {one.value} (×÷ {one.factor:g})" for name, one in sweep.drawn.around.items()]
+            around = f"{', '.join(settings)}, seed {sweep.drawn.seed}"
+        asked = [run.params for run in standing.prepared.runs]
+        for claim in bound.experiment.claims:
+            for which in get_args(Look):
+                if getattr(claim, which):
+                    yield look(claim, which, bound.file, standing.runs, asked, standing.missing_params, around)
 
     def checks(self, entry: Entry, standing: Standing) -> list[Check]:
         """What comparing an experiment's runs with a model came to, from the runs' records, else from what was noted of them."""
