@@ -83,8 +83,8 @@ def summary(found: Sequence[Beyond], entries: Mapping[str, Judged]) -> Iterator[
     drawn = [one for one in found if one.look == "off_point"]
     if drawn:
         yield (
-            "\n## Off the published points\n\nMain claims on paths that a seed draws around the thesis' own setting, each judged by its means; "
-            "the page of the thesis has them one by one.\n\n"
+            "\n## Off the published points\n\nMain claims on paths that a seed draws around the thesis' own setting, each judged by its "
+            "means; the page of the thesis has them one by one.\n\n"
         )
         yield "| claim | of | at the thesis' own point | drawn paths | so |\n|---|---|---|---|---|\n"
         for one in drawn:

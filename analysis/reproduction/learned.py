@@ -23,8 +23,8 @@ def section(theses: Mapping[str, Catalogue], entries: Mapping[str, Judged]) -> I
     told = [one for thesis in theses.values() for one in thesis.learned]
     if told:
         yield (
-            "\n## What was learned\n\nEach sentence names the parts of entries that show it, with what was measured. Where one of them came to "
-            "something else, or was not run, the sentence is a conjecture, and is called one.\n"
+            "\n## What was learned\n\nEach sentence names the parts of entries that show it, with what was measured. Where one of them "
+            "came to something else, or was not run, the sentence is a conjecture, and is called one.\n"
         )
     for topic, title in TITLES.items():
         mine = [one for one in told if one.topic == topic]

@@ -146,10 +146,7 @@ def test_a_sentence_that_no_run_shows_is_called_a_conjecture(
 ) -> None:
     one = entry()
     thesis = catalogue(shown, one)
-    proofs = [
-        Evidence("1", "order", held, "a.yml", "why", "", "5 against 4", explains=explains)
-        for held, explains in evidence
-    ]  # type: ignore[arg-type]
+    proofs = [Evidence("1", "order", held, "a.yml", "why", "", "5", explains=wrong) for held, wrong in evidence]  # type: ignore[arg-type]
     entries = {one.id: judged(one, proofs)}
     page = "".join(learned.section({"ho2008": thesis}, entries))
     assert ("*Conjecture:*" not in page) is is_shown
