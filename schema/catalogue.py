@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from base.errors import Problem, SpecError
+from base.formula import FormulaError, value
 from base.nearest import nearest
 from base.paths import ROOT
 from schema.base import Model, Name
@@ -90,15 +91,44 @@ Topic = Literal["itself", "simulator", "units", "linux", "stability"]
 """Of what was learned: a thesis against itself, what its simulator did, units, what Linux does differently, what is as the thesis says."""
 
 
+class Calculated(Model):
+    """A sum of printed numbers, and the bound that its value has to keep. unit: of the value"""
+
+    formula: Annotated[str, Field(min_length=1, max_length=200)]
+    above: float | None = None
+    below: float | None = None
+    unit: str = ""
+
+    @model_validator(mode="after")
+    def _readable(self) -> Calculated:
+        if (self.above is None) == (self.below is None):
+            raise ValueError("write above or below, one of them")
+        try:
+            value(self.formula, {})
+        except FormulaError as error:
+            raise ValueError(f"formula {self.formula!r}: {error}") from error
+        return self
+
+    @property
+    def value(self) -> float:
+        return value(self.formula, {})
+
+    @property
+    def holds(self) -> bool:
+        return (self.above is None or self.value > self.above) and (self.below is None or self.value < self.below)
+
+
 class Learned(Model):
     """A sentence on what the reproduction taught, and what has to come out for it: entry/part → what became of the part.
 
     explains: a run or a calculation in which the thesis' result appears, or which shows why it does not
+    calculated: sums of the thesis' own numbers that show it, too
     """
 
     topic: Topic
     says: Annotated[str, Field(min_length=1)]
     shown: dict[PartName, Literal["holds", "contradicted", "explains"]] = {}
+    calculated: list[Calculated] = []
 
 
 class Catalogue(Model):

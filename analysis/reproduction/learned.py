@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from analysis.reproduction.markdown import cell, entry_link, short, text
 from analysis.reproduction.outcomes import Evidence, Judged
-from schema.catalogue import Catalogue, Entry, Learned
+from analysis.table import number
+from schema.catalogue import Calculated, Catalogue, Entry, Learned
 
 TITLES = {
     "itself": "Where a thesis contradicts itself",
@@ -35,9 +36,13 @@ def section(theses: Mapping[str, Catalogue], entries: Mapping[str, Judged]) -> I
 
 
 def is_shown(one: Learned, entries: Mapping[str, Judged]) -> bool:
-    """Whether all of its parts came to what it needs; a sentence without parts is shown by nothing."""
-    return bool(one.shown) and all(
-        _came_to(name, entries) == wanted or _explains(name, wanted, entries) for name, wanted in one.shown.items()
+    """Whether all of its parts and sums came to what it needs; a sentence without either is shown by nothing."""
+    return (
+        bool(one.shown or one.calculated)
+        and all(sum_.holds for sum_ in one.calculated)
+        and all(
+            _came_to(name, entries) == wanted or _explains(name, wanted, entries) for name, wanted in one.shown.items()
+        )
     )
 
 
@@ -57,10 +62,23 @@ def _came_to(name: str, entries: Mapping[str, Judged]) -> str:
 
 
 def _sentence(one: Learned, entries: Mapping[str, Judged]) -> str:
-    proofs = "; ".join(_proof(name, wanted, entries) for name, wanted in one.shown.items())
+    proofs = "; ".join(
+        [*map(_sum, one.calculated), *(_proof(name, wanted, entries) for name, wanted in one.shown.items())]
+    )
     if is_shown(one, entries):
         return f"- {text(one.says)} ({proofs})\n"
     return f"- *Conjecture:* {text(one.says)} ({proofs or 'no run shows it'})\n"
+
+
+def _sum(one: Calculated) -> str:
+    bound = f"above {number(one.above)}" if one.above is not None else f"below {number(one.below or 0.0)}"
+    return text(
+        " ".join(
+            filter(
+                None, (f"{one.formula} = {number(one.value)}", one.unit, f"{'is' if one.holds else 'is not'} {bound}")
+            )
+        )
+    )
 
 
 def _proof(name: str, wanted: str, entries: Mapping[str, Judged]) -> str:

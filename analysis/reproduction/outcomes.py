@@ -114,7 +114,8 @@ def judged(entry: Entry, evidence: Sequence[Evidence]) -> Judged:
         return Judged(entry, "cannot be compared", tuple(evidence))
     own = [one for one in evidence if not one.explains]
     if not own:
-        all_out = bool(entry.published.claims) and len(entry.left_out) >= len(entry.published.claims)
+        no_numbers = not entry.published.numbers
+        all_out = len(entry.left_out) >= len(entry.published.claims) and (bool(entry.published.claims) or no_numbers)
         return Judged(entry, "cannot be compared" if all_out else "not bound yet", tuple(evidence))
     known = {one.part for one in own if one.held in ("holds", "contradicted")}
     own = [one for one in own if one.held != "not run yet" or one.part not in known]

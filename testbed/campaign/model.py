@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,7 +11,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from base import quantities
 from base.nearest import nearest
-from schema.base import KernelSeries, Model, Name, Size, Time
+from schema.base import KernelSeries, Model, Name, Scalar, Size, Time
+from schema.claims import Claim, Order, Sides
 from schema.load import Document, read, validate_as
 from schema.model import HostRules, Topology
 from schema.names import algorithms
@@ -97,6 +99,7 @@ class Campaign(Model):
     traceroute: bool = True
     kernel: KernelSeries = "default"
     published: dict[Name, dict[str, dict[str, Annotated[float, Field(gt=0)]]]] = Field(default_factory=dict)
+    claims: list[Claim] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _consistent(self) -> Campaign:
@@ -133,10 +136,37 @@ class Campaign(Model):
             raise ValueError(f"captures.budget {self.captures.budget}: at least 10KB")
         return self
 
+    @model_validator(mode="after")
+    def _own_claims(self) -> Campaign:
+        """They are about the seconds of transfers, by receiver, size and algorithm."""
+        known = {"receiver": list(self.receivers), "size": self.sizes, "cca": self.algorithms}
+        for i, claim in enumerate(self.claims):
+            if claim.metrics != ("completion_s",):
+                raise ValueError(
+                    f"claims.{i}: a campaign's claims are about completion_s, not {', '.join(claim.metrics)}"
+                )
+            for name, value in _named(claim):
+                if name not in known:
+                    raise ValueError(f"claims.{i}: {name!r} is no parameter of a campaign; {nearest(name, known)}")
+                if value is not None and str(value) not in known[name]:
+                    raise ValueError(f"claims.{i}: {name} is never {value}; {nearest(str(value), known[name])}")
+        return self
+
     @property
     def size_of_run_bytes(self) -> int:
         """Payload of one run."""
         return sum(quantities.size_bytes(size) for size in self.sizes) * len(self.algorithms) * len(self.receivers)
+
+
+def _named(claim: Claim) -> Iterator[tuple[str, Scalar | None]]:
+    """The parameters that a claim names, with their values."""
+    yield from claim.where.items()
+    yield from ((name, None) for name in claim.parameters)
+    relation = claim.relation
+    if isinstance(relation, Sides):
+        yield from (*relation.first.where.items(), *relation.second.where.items())
+    if isinstance(relation, Order) and relation.of is not None:
+        yield from ((relation.of, value) for value in relation.values or ())
 
 
 def load(path: Path) -> tuple[Campaign, Document]:

@@ -16,7 +16,7 @@ from base.errors import UsageError, WarpbedError
 from base.files import replace_text
 from base.paths import ROOT
 from testbed import ansible
-from testbed.campaign import ends, remote, table, virtual
+from testbed.campaign import ends, judged, remote, table, virtual
 from testbed.campaign import status as campaign_status
 from testbed.campaign.conductor import Conductor, StoppedError
 from testbed.campaign.journal import Journal
@@ -212,4 +212,5 @@ def _table(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int
         print(render([asdict(row) for row in rows], "csv"), end="")
     else:
         print(table.render(campaign, rows), end="")
+        print(judged.render(judged.findings(campaign, folder)), end="")
     return 0
