@@ -6,8 +6,9 @@ B: share of the bandwidth, packets/s; p: probability of a loss signal per ACK; R
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from analysis.models.checks import Check, decides, relation
 from kernels.reference.astart import Westwood
@@ -88,6 +89,53 @@ def _westwood_filter(entry: Entry) -> Iterator[Check]:
         apart < 1e-9,
         f"{apart:.1e} apart",
     )
+
+
+def counted(steps: Sequence[int], *, own: int = 0) -> int:
+    """Packets that Table 6 counts; steps: of each ACK how many packets it acknowledges, 0 for a duplicate.
+
+    own: how many of a smaller cumulative ACK's packets were not counted before (Table 6 leaves none)
+    """
+    total = accounted_for = 0
+    for step in steps:
+        count = step
+        if step == 0:
+            accounted_for, count = accounted_for + 1, 1
+        elif step > 1 and accounted_for >= step:
+            accounted_for, count = accounted_for - step + own, 1
+        elif step > 1:
+            count, accounted_for = step - accounted_for, 0
+        total += count
+    return total
+
+
+def acks_of_window(packets: int, lost: Sequence[int]) -> list[int]:
+    """Steps of the ACKs of a window: duplicates for what comes after the first hole, then one for each packet that is sent again."""
+    whole = [1] * (lost[0] if lost else packets)
+    if not lost:
+        return whole
+    duplicates = [0] * (packets - lost[0] - len(lost))
+    return [*whole, *duplicates, *(b - a for a, b in itertools.pairwise([*lost, packets]))]
+
+
+@decides("afifi2014-tab6")
+def _counting(entry: Entry) -> Iterator[Check]:
+    delayed = [[2] * n for n in range(1, 50)]
+    single = [acks_of_window(n, [i]) for n in range(4, 40) for i in range(n - 3)]
+    right = all(counted(steps) == sum(steps) for steps in (*delayed, *single))
+    yield relation(
+        "1", "packets counted and packets delivered, with ACKs for every second packet and in windows that lose one", right,
+        f"the same in {len(delayed) + len(single)} cases",
+    )  # fmt: skip
+    double = [acks_of_window(n, [i, j]) for n in range(8, 24) for i in range(2) for j in range(i + 2, n // 2)]
+    over = [counted(steps) - sum(steps) for steps in double]
+    mended = all(counted(steps, own=1) == sum(steps) for steps in double)
+    why = "where a partial ACK takes off what it acknowledges less the packet that was sent again, all of these windows are counted right"
+    yield Check(
+        "1", "the same in windows that lose two packets: packets counted too many, least and most", not any(over), None,
+        [min(over), max(over)], "order", "a partial ACK takes off a duplicate for the packet that was sent again as well",
+        why if mended else "",
+    )  # fmt: skip
 
 
 @decides("afifi2014-tab7")
