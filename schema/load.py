@@ -47,6 +47,8 @@ class Document:
             raise SpecError([Problem(file, line, "", f"not YAML: {error.problem or error.context}")]) from error
         except (YAMLError, ValueError) as error:
             raise SpecError([Problem(file, 1, "", f"not YAML: {error}")]) from error
+        except TypeError as error:  # a list or a mapping in the place of a key
+            raise SpecError([Problem(file, 1, "", "not YAML for plain data: a key is no single value")]) from error
         self._count = 0
         self._moved: dict[Loc, int] = {}
         self.data = self._plain(self._tree, 0)

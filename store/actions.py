@@ -17,7 +17,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from analysis import terminal
-from base.text import clean
+from base.text import clean, safe
 from store import files, folder, ingest, questions, reclaim
 from store import migrate as migration
 from store.connect import connected, database_url
@@ -34,13 +34,13 @@ def load(path: Path, database: str | None, out: TextIO) -> int:
         for run in folders:
             try:
                 run_rows = folder.read(run)
+                if (other := ingest.contradiction(connection, run_rows)) is not None:
+                    print(clean(f"warning: {other}"), file=sys.stderr)
+                outcome, rows = ingest.ingest(connection, run_rows)
             except StoreUsageError as error:
                 print(error, file=sys.stderr)
                 failed += 1
                 continue
-            if (other := ingest.contradiction(connection, run_rows)) is not None:
-                print(clean(f"warning: {other}"), file=sys.stderr)
-            outcome, rows = ingest.ingest(connection, run_rows)
             changed += outcome != "present"
             print(f"{outcome}: {run}" + (f" ({rows} rows)" if rows else ""), file=out, flush=True)
     if failed:
@@ -183,10 +183,13 @@ def _print(answer: questions.Answer, form: str) -> None:
     if form == "json":
         print(json.dumps([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], indent=1, default=str))
     elif form == "csv":
-        csv.writer(sys.stdout, lineterminator="\n").writerows([answer.columns, *answer.rows])
+        rows: list[tuple[Any, ...]] = [answer.columns, *answer.rows]
+        csv.writer(sys.stdout, lineterminator="\n").writerows(
+            [safe(value) if isinstance(value, str) else value for value in row] for row in rows
+        )
     else:
-        rows = [[_cell(value) for value in row] for row in answer.rows]
-        print(terminal.table(answer.columns, rows, terminal.Style.of_terminal()), end="")
+        cells = [[_cell(value) for value in row] for row in answer.rows]
+        print(terminal.table(answer.columns, cells, terminal.Style.of_terminal()), end="")
 
 
 def _cell(value: Any) -> str:

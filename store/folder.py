@@ -262,8 +262,10 @@ def _planned(path: Path, start_ns: int) -> Iterator[tuple[int, float, str, str]]
     """Events that the plan itself holds: starts of flows, and changes of links where the plan has any."""
     try:
         plan = json.loads((path / "raw/plan.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return
+    except OSError as error:
+        raise StoreUsageError(f"{path}: {error}") from error
     if not isinstance(plan, dict):
         return
     for flow in plan.get("flows") or ():

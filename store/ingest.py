@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+import duckdb
 import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,7 +32,8 @@ BATCH_ROWS = 1 << 16
 def ingest(connection: psycopg.Connection[Any], folder: RunFolder) -> tuple[Outcome, int]:
     """Store a run; returns what was done and the rows written.
 
-    Raises psycopg's errors, which store.connect turns into StoreError; nothing is stored then.
+    Raises psycopg's errors, which store.connect turns into StoreError, and StoreUsageError where the run's files cannot be
+    read; nothing is stored then.
     """
     with connection.transaction():
         # one ingestion of a run at a time, whoever does it
@@ -47,10 +49,26 @@ def ingest(connection: psycopg.Connection[Any], folder: RunFolder) -> tuple[Outc
             delete(connection, row[0])
         run_id = _insert_run(connection, folder)
         rows = 0
-        with files.opened([folder], [run_id]) as database, contextlib.closing(_ahead(_parts(database))) as parts:
+        with (
+            _told(folder),
+            files.opened([folder], [run_id]) as database,
+            contextlib.closing(_ahead(_parts(database))) as parts,
+        ):
             for table, group in itertools.groupby(parts, key=lambda part: part.table):
                 rows += copy_parts(connection, table, group)
     return ("stored" if row is None else "replaced"), rows
+
+
+@contextlib.contextmanager
+def _told(folder: RunFolder) -> Iterator[None]:
+    """Whatever reads the files says it in its own way."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise StoreUsageError(
+            f"{folder.path}: a record cannot be read ({first}); ./warpbed collect makes the records again"
+        ) from error
 
 
 def contradiction(connection: psycopg.Connection[Any], folder: RunFolder) -> str | None:

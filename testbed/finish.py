@@ -19,6 +19,7 @@ from analysis.verdict import Evidence, judge
 from base import quantities
 from base.errors import UsageError, WarpbedError
 from base.files import exchange_folders, replace_text, sync_folder, sync_tree
+from base.text import clean
 from collectors.collect import collect
 from collectors.errors import CollectError
 from collectors.wire import INTERVAL_S
@@ -38,6 +39,18 @@ def finish(folder: Path, is_new: bool = False) -> None:
 
     The new records replace the old ones only when all of them are there. Raises CollectError, AnalysisError, UsageError.
     """
+    try:
+        _finish(folder, is_new)
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError) as error:
+        if is_new:  # what was written here a moment ago is right, so this is a defect, to be told as one
+            raise
+        raise UsageError(
+            f"{folder}: its raw files say what no run's do ({clean(f'{type(error).__name__}: {error}')}); were they changed? "
+            "They cannot be collected again"
+        ) from error
+
+
+def _finish(folder: Path, is_new: bool) -> None:
     document = read_run(folder / "run.json")
     captures.require(document, folder)
     if wrong := integrity.problems(folder, document, ["raw"]):

@@ -24,6 +24,8 @@ from base.errors import WarpbedError
 from base.files import make_folder, sync_folder
 
 FOLDER = ".campaign"
+LOOKS, LOOK_S = 20, 0.05
+"""Who asks for a campaign's state holds its lock for a moment, and must not keep it from being conducted."""
 
 
 class JournalError(WarpbedError):
@@ -74,12 +76,16 @@ class Journal:
         """Hold the campaign: only one process conducts it. Raises WarpbedError where another one does."""
         make_folder(self.folder)
         with open(self.folder / "lock", "a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise WarpbedError(
-                    f"{self.folder}: another process conducts this campaign; `campaign status` shows it"
-                ) from error
+            for attempt in range(LOOKS):
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError as error:
+                    if attempt == LOOKS - 1:
+                        raise WarpbedError(
+                            f"{self.folder}: another process conducts this campaign; `campaign status` shows it"
+                        ) from error
+                time.sleep(LOOK_S)
             yield
 
     def is_held(self) -> bool:

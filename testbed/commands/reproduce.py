@@ -143,7 +143,8 @@ def _run(
         print(f"{bound.file}: {cost.words(jobs)}", flush=True)
         run_command.of_file(bound.path, options)
         decider.forget(bound)
-        if decider.standing(bound).failed:
+        # a run that could not even be kept as failed is missing as before
+        if decider.standing(bound).failed or decider.cost([bound]).runs:
             failed.append(bound.file)
     return failed
 

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,6 +35,7 @@ from testbed.finish import main as finish_main
 from testbed.identity import run_id
 from testbed.results import ASIDE, Results
 from tests import pcap_craft
+from tests.faults.forks import forked
 
 PACKETS, PAYLOAD = 10, 1000
 CAMPAIGN = f"""\
@@ -188,8 +188,9 @@ class Collect:
         if not self.made.exists():
             transfer = Transfer(self.made)
             transfer.prepare()
-            if transfer.work():
-                raise RuntimeError("a transfer without faults failed")
+            code, words = forked(transfer.work)
+            if code:
+                raise RuntimeError(f"a transfer without faults failed: {words}")
         shutil.copytree(self.made, self.folder)
 
     @property
@@ -337,7 +338,7 @@ def whole_runs(folder: Path, wanted: int | None, settled: bool) -> list[str]:
     """What is wrong with an experiment's folder: a half run under a whole one's name, or not the number that is wanted."""
     wrong, complete = [], 0
     for run in sorted(folder.glob("[!.]*")):
-        if ".failed-" in run.name:
+        if ".failed-" in run.name or run.name == "report.html":
             continue
         try:
             document = json.loads((run / "run.json").read_text())
@@ -372,12 +373,3 @@ def _packets(
     data.close(300.0, PACKETS * PAYLOAD)
     control.close(350.0, 72)
     return sorted([*control.frames, *data.frames], key=lambda frame: frame[0])
-
-
-CASES: dict[str, Callable[[Path], Case]] = {
-    "transfer": Transfer,
-    "collect": Collect,
-    "run": Run,
-    "broken": Broken,
-    "unsynced": Unsynced,
-}

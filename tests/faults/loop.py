@@ -16,39 +16,39 @@ import json
 import mmap
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
-import traceback
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.faults.cases import CASES, Case
+from tests.faults.cases import Case
+from tests.faults.forks import forked
+from tests.faults.registry import CASES, ON_SOCKETS
 
 NUMBERS = ctypes.c_longlong * 5
 CALLS, TARGET, ERROR, STAYS, FAULTS = range(5)
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "SHORT": 0}
-LONGEST_S = 60
 SOURCE = Path(__file__).with_name("shim.c")
 
 
 @dataclass
 class Outcome:
-    """faults: repetitions in which a call failed; refused: those that ended with an error, the others completed all the same."""
+    """calls: those that count with this error, of a command in which none fails
+    faults: repetitions in which a call failed; refused: those of them that ended with an error, the others completed all the same
+    """
 
     case: str
     error: str
     stays: bool
+    calls: int = 0
     faults: int = 0
     refused: int = 0
     passed_whole: bool = False
     violations: list[str] = field(default_factory=list)
 
 
-def preloaded(folder: Path) -> dict[str, str]:
-    """The environment of a process whose files below `folder`/data can fail. Compiles the shim."""
+def preloaded(folder: Path, case: str) -> dict[str, str]:
+    """The environment of a process whose files below `folder`/data can fail in this case. Compiles the shim."""
     library = folder / "shim.so"
     compiler = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", str(library), str(SOURCE), "-ldl"]
     subprocess.run(compiler, check=True, capture_output=True, text=True)
@@ -56,6 +56,7 @@ def preloaded(folder: Path) -> dict[str, str]:
     return {
         **os.environ, "LD_PRELOAD": str(library), "FAULT_FOLDER": str(folder / "data"),
         "FAULT_STATE": str(folder / "state"), "OMP_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1",
+        **({"FAULT_SOCKETS": "1"} if case in ON_SOCKETS else {}),
     }  # fmt: skip
 
 
@@ -75,9 +76,10 @@ def run(
         case.prepare()
         state[CALLS], state[FAULTS], state[ERROR], state[STAYS] = 0, 0, ERRORS[error], int(stays)
         state[TARGET] = number
-        code, words = _forked(case.work)
+        code, words = forked(case.work)
         state[TARGET] = 0
         if not state[FAULTS]:
+            outcome.calls = state[CALLS]
             outcome.passed_whole = True
             if code:
                 outcome.violations.append(f"without any fault: exit code {code}: {words[-300:]}")
@@ -85,7 +87,7 @@ def run(
         outcome.faults += 1
         outcome.refused += code != 0
         wrong = [*_unclear(code, words), *case.check(whole=code == 0, settled=False)]
-        again, said = _forked(case.work)
+        again, said = forked(case.work)
         if again:
             wrong.append(f"the next command did not complete it: exit code {again}: {said[-600:]}")
         wrong += case.check(whole=True, settled=True)
@@ -98,27 +100,6 @@ def _unclear(code: int, words: str) -> list[str]:
     if "Traceback" in words:
         return [f"a traceback instead of an error: {words[-900:]}"]
     return [f"exit code {code} without a word"] if code and not words.strip() else []
-
-
-def _forked(work: Callable[[], int]) -> tuple[int, str]:
-    """Do the work in a child; its exit code, and what it printed."""
-    with tempfile.TemporaryFile() as words:
-        child = os.fork()
-        if child == 0:
-            os.dup2(words.fileno(), 1)
-            os.dup2(words.fileno(), 2)
-            signal.alarm(LONGEST_S)  # every wait has an end
-            try:
-                code = work()
-            except BaseException:  # noqa: BLE001 — what a command would have printed
-                traceback.print_exc()
-                code = 99
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-        _, status = os.waitpid(child, 0)
-        words.seek(0)
-        return os.waitstatus_to_exitcode(status), words.read().decode(errors="replace")
 
 
 def main() -> int:

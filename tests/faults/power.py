@@ -27,8 +27,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from base.paths import ROOT
-from tests.faults.cases import CASES, Case, Transfer
-from tests.faults.loop import _forked as forked
+from tests.faults.cases import Case, Transfer
+from tests.faults.forks import forked
+from tests.faults.registry import CASES
 
 SOURCE = Path(__file__).with_name("record.c")
 ENDS = "ends"

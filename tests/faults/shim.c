@@ -3,7 +3,9 @@
  * Let the n-th call that touches a file below a folder fail. Preloaded (LD_PRELOAD); see loop.py.
  *
  * FAULT_FOLDER: the folder, absolute. FAULT_STATE: a file of five 64-bit numbers, shared by all processes: calls so
- * far, which one fails (0: none), errno (0: a short read or write), whether all from there on fail too, faults so far.
+ * far, which one fails (0: none), errno (0: a short read or write, and calls that cannot be short do not count),
+ * whether all from there on fail too, faults so far. FAULT_SOCKETS: what is sent and received on
+ * sockets counts as well; a connection is reset then (ECONNRESET), as no other error comes from there.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -25,6 +28,7 @@ enum { CALLS, TARGET, ERROR, STAYS, FAULTS, NUMBERS };
 static volatile long long *state;
 static const char *folder;
 static size_t folder_length;
+static int with_sockets;
 
 #define NEXT(name, type) static type next; if (!next) next = (type)dlsym(RTLD_NEXT, name)
 
@@ -45,6 +49,7 @@ __attribute__((constructor)) static void begin(void)
 	if (!file || !folder)
 		return;
 	folder_length = strlen(folder);
+	with_sockets = getenv("FAULT_SOCKETS") != NULL;
 	fd = plain_open(file, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return;
@@ -84,8 +89,8 @@ static int at_below(int fd, const char *path)
 	return fd_below(fd);
 }
 
-/* Whether this call is to fail; errno is set then. */
-static int fails(int is_below_folder)
+/* Whether this call is to fail or to be short; errno is set then. */
+static int fails_or_halves(int is_below_folder)
 {
 	long long number;
 
@@ -99,13 +104,18 @@ static int fails(int is_below_folder)
 	return 1;
 }
 
+static int fails(int is_below_folder)
+{
+	return state && state[ERROR] && fails_or_halves(is_below_folder);
+}
+
 #define FAIL_OR_HALF(call_half) do { if (errno) return -1; return call_half; } while (0)
 
 typedef ssize_t (*write_type)(int, const void *, size_t);
 ssize_t write(int fd, const void *data, size_t length)
 {
 	NEXT("write", write_type);
-	if (state && state[TARGET] && fails(fd_below(fd)))
+	if (state && state[TARGET] && fails_or_halves(fd_below(fd)))
 		FAIL_OR_HALF(next(fd, data, length > 1 ? length / 2 : length));
 	return next(fd, data, length);
 }
@@ -114,7 +124,7 @@ typedef ssize_t (*read_type)(int, void *, size_t);
 ssize_t read(int fd, void *data, size_t length)
 {
 	NEXT("read", read_type);
-	if (state && state[TARGET] && fails(fd_below(fd)))
+	if (state && state[TARGET] && fails_or_halves(fd_below(fd)))
 		FAIL_OR_HALF(next(fd, data, length > 1 ? length / 2 : length));
 	return next(fd, data, length);
 }
@@ -123,7 +133,7 @@ typedef ssize_t (*pread_type)(int, void *, size_t, off_t);
 ssize_t pread(int fd, void *data, size_t length, off_t at)
 {
 	NEXT("pread", pread_type);
-	if (state && state[TARGET] && fails(fd_below(fd)))
+	if (state && state[TARGET] && fails_or_halves(fd_below(fd)))
 		FAIL_OR_HALF(next(fd, data, length > 1 ? length / 2 : length, at));
 	return next(fd, data, length, at);
 }
@@ -133,16 +143,43 @@ typedef ssize_t (*writev_type)(int, const struct iovec *, int);
 ssize_t writev(int fd, const struct iovec *parts, int count)
 {
 	NEXT("writev", writev_type);
-	if (state && state[TARGET] && fails(fd_below(fd)))
+	if (state && state[TARGET] && fails_or_halves(fd_below(fd)))
 		FAIL_OR_HALF(next(fd, parts, count > 1 ? count / 2 : count));
 	return next(fd, parts, count);
+}
+
+/* A connection that is reset stays so, for both sides. */
+#define RESET_OR_HALF(call_half) do { \
+	if (!errno) \
+		return call_half; \
+	shutdown(fd, SHUT_RDWR); \
+	errno = ECONNRESET; \
+	return -1; \
+} while (0)
+
+typedef ssize_t (*send_type)(int, const void *, size_t, int);
+ssize_t send(int fd, const void *data, size_t length, int flags)
+{
+	NEXT("send", send_type);
+	if (state && state[TARGET] && fails_or_halves(with_sockets))
+		RESET_OR_HALF(next(fd, data, length > 1 ? length / 2 : length, flags));
+	return next(fd, data, length, flags);
+}
+
+typedef ssize_t (*recv_type)(int, void *, size_t, int);
+ssize_t recv(int fd, void *data, size_t length, int flags)
+{
+	NEXT("recv", recv_type);
+	if (state && state[TARGET] && fails_or_halves(with_sockets))
+		RESET_OR_HALF(next(fd, data, length > 1 ? length / 2 : length, flags));
+	return next(fd, data, length, flags);
 }
 
 typedef ssize_t (*copy_type)(int, off_t *, int, off_t *, size_t, unsigned);
 ssize_t copy_file_range(int in, off_t *in_at, int out, off_t *out_at, size_t length, unsigned flags)
 {
 	NEXT("copy_file_range", copy_type);
-	if (state && state[TARGET] && fails(fd_below(out)) && errno)
+	if (state && state[TARGET] && fails(fd_below(out)))
 		return -1;
 	return next(in, in_at, out, out_at, length, flags);
 }
@@ -151,19 +188,19 @@ typedef ssize_t (*sendfile_type)(int, int, off_t *, size_t);
 ssize_t sendfile64(int out, int in, off_t *at, size_t length)
 {
 	NEXT("sendfile64", sendfile_type);
-	if (state && state[TARGET] && fails(fd_below(out)) && errno)
+	if (state && state[TARGET] && fails(fd_below(out)))
 		return -1;
 	return next(out, in, at, length);
 }
 ssize_t sendfile(int out, int in, off_t *at, size_t length) { return sendfile64(out, in, at, length); }
 
-/* Calls without a length: where a short one was asked for they succeed. */
+/* Calls without a length. */
 #define ON_FD(name) \
 	typedef int (*name##_type)(int); \
 	int name(int fd) \
 	{ \
 		NEXT(#name, name##_type); \
-		if (state && state[TARGET] && fails(fd_below(fd)) && errno) \
+		if (state && state[TARGET] && fails(fd_below(fd))) \
 			return -1; \
 		return next(fd); \
 	}
@@ -174,7 +211,7 @@ typedef int (*ftruncate_type)(int, off_t);
 int ftruncate(int fd, off_t length)
 {
 	NEXT("ftruncate", ftruncate_type);
-	if (state && state[TARGET] && fails(fd_below(fd)) && errno)
+	if (state && state[TARGET] && fails(fd_below(fd)))
 		return -1;
 	return next(fd, length);
 }
@@ -184,7 +221,7 @@ typedef int (*rename_type)(const char *, const char *);
 int rename(const char *from, const char *to)
 {
 	NEXT("rename", rename_type);
-	if (fails(at_below(AT_FDCWD, to)) && errno)
+	if (fails(at_below(AT_FDCWD, to)))
 		return -1;
 	return next(from, to);
 }
@@ -193,7 +230,7 @@ typedef int (*renameat_type)(int, const char *, int, const char *);
 int renameat(int from_fd, const char *from, int to_fd, const char *to)
 {
 	NEXT("renameat", renameat_type);
-	if (fails(at_below(to_fd, to)) && errno)
+	if (fails(at_below(to_fd, to)))
 		return -1;
 	return next(from_fd, from, to_fd, to);
 }
@@ -202,7 +239,7 @@ typedef int (*renameat2_type)(int, const char *, int, const char *, unsigned);
 int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
 {
 	NEXT("renameat2", renameat2_type);
-	if (fails(at_below(to_fd, to)) && errno)
+	if (fails(at_below(to_fd, to)))
 		return -1;
 	return next(from_fd, from, to_fd, to, flags);
 }
@@ -212,7 +249,7 @@ int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned
 	int name(const char *path) \
 	{ \
 		NEXT(#name, name##_type); \
-		if (fails(at_below(AT_FDCWD, path)) && errno) \
+		if (fails(at_below(AT_FDCWD, path))) \
 			return -1; \
 		return next(path); \
 	}
@@ -223,7 +260,7 @@ typedef int (*unlinkat_type)(int, const char *, int);
 int unlinkat(int fd, const char *path, int flags)
 {
 	NEXT("unlinkat", unlinkat_type);
-	if (fails(at_below(fd, path)) && errno)
+	if (fails(at_below(fd, path)))
 		return -1;
 	return next(fd, path, flags);
 }
@@ -232,7 +269,7 @@ typedef int (*mkdir_type)(const char *, mode_t);
 int mkdir(const char *path, mode_t mode)
 {
 	NEXT("mkdir", mkdir_type);
-	if (fails(at_below(AT_FDCWD, path)) && errno)
+	if (fails(at_below(AT_FDCWD, path)))
 		return -1;
 	return next(path, mode);
 }
@@ -250,7 +287,7 @@ int openat(int fd, const char *path, int flags, ...)
 		mode = va_arg(more, mode_t);
 		va_end(more);
 	}
-	if (fails(at_below(fd, path)) && errno)
+	if (fails(at_below(fd, path)))
 		return -1;
 	return next(fd, path, flags, mode);
 }
@@ -261,7 +298,7 @@ typedef void *(*mmap_type)(void *, size_t, int, int, int, off_t);
 void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset)
 {
 	NEXT("mmap", mmap_type);
-	if (fd >= 0 && state && state[TARGET] && fails(fd_below(fd)) && errno)
+	if (fd >= 0 && state && state[TARGET] && fails(fd_below(fd)))
 		return MAP_FAILED;
 	return next(at, length, protection, flags, fd, offset);
 }

@@ -7,6 +7,7 @@ A part of the calls here; `python -m tests.faults.whole` goes through all of the
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from base.paths import ROOT
-from tests.faults import loop
+from tests.faults import killing, loop
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,7 +31,7 @@ REPETITIONS = 6
 def repeated(folder: Path, case: str, error: str, *more: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "tests.faults.loop", case, folder, error, *more],
-        env=loop.preloaded(folder), cwd=ROOT, capture_output=True, text=True, check=False,
+        env=loop.preloaded(folder, case), cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout, done.stderr
     outcome: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -45,6 +46,7 @@ def repeated(folder: Path, case: str, error: str, *more: str) -> dict[str, Any]:
         ("collect", "SHORT", ["--first", "23"]),
         ("run", "EIO", ["--first", "37"]),
         ("run", "ENOSPC", ["--first", "101", "--stays"]),
+        ("reproduce", "EIO", ["--first", "11"]),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
@@ -55,6 +57,21 @@ def test_no_run_is_lost_doubled_or_half_there_whichever_call_fails(
     outcome = repeated(tmp_path, case, error, *more, "--step", str(step), "--most", str(REPETITIONS))
     assert outcome["faults"] >= REPETITIONS - 1, "the case makes fewer calls than it did: choose other numbers"
     assert outcome["violations"] == []
+
+
+@pytest.mark.parametrize("case", killing.NAMES)
+def test_killed_at_any_moment_a_command_leaves_nothing_and_the_next_completes_it(tmp_path: Path, case: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "tests.faults.killing", "--case", case, "--kills", "2", "--seed", "1"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.startswith(f"{case}: 2 kills") and done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a database of its own needs root (chroot)")
+def test_no_run_is_half_in_the_store_whichever_call_or_message_fails(tmp_path: Path) -> None:
+    outcome = repeated(tmp_path, "store load", "EIO", "--first", "23", "--step", "150", "--most", "6")
+    assert outcome["faults"] >= 5 and outcome["violations"] == []
 
 
 def test_the_loop_finds_a_command_that_names_a_run_before_it_is_whole(tmp_path: Path) -> None:

@@ -1,60 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
 """Let every call of a command to the kernel fail, one after the other (tests/faults); prints a row per case and error.
 
-    python -m tests.faults.whole [--case NAME] [--error NAME] [--step N]
+    python -m tests.faults.whole [--case NAME] [--error NAME] [--stays] [--first N] [--step N] [--record]
 
-Each repetition is a command with the n-th call failing (or all from there on), the invariants, the command again, and
-the invariants again. The table of docs/reliability.md comes from here; it takes about an hour.
+Each repetition is a command with the n-th call failing (or, with --stays, all from there on), the invariants, the command again, and
+the invariants again. All of it is some 40 minutes of CPU. --record puts the counts into docs/reliability.json, from which
+`python -m tests.reliability` writes the tables of docs/reliability.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import Any
 
 from base.paths import ROOT
+from tests import reliability
 from tests.faults import loop
 
-CASES = ("transfer", "collect", "run")
+CASES = ("transfer", "collect", "run", "reproduce", "store load")
+MEMORY = Path("/dev/shm")
+"""What is tried is which call fails, not how long a disk takes."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--case", choices=CASES)
     parser.add_argument("--error", choices=sorted(loop.ERRORS))
+    parser.add_argument("--stays", action="store_true")
+    parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--step", type=int, default=1)
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
+    chosen = [options.case] if options.case else CASES
+    ways = [(options.error, options.stays)] if options.error else [("EIO", False), ("ENOSPC", True), ("SHORT", False)]
     violations = 0
-    print(
-        "| command | error | from there on | calls failed | refused | violations | minutes |\n|---|---|---|---|---|---|---|"
-    )
-    for case in [options.case] if options.case else CASES:
-        for error in [options.error] if options.error else sorted(loop.ERRORS):
-            for stays in (False, True) if error != "SHORT" else (False,):
-                violations += _row(case, error, stays, options.step)
+    for case in chosen:
+        for error, stays in ways:
+            outcome = row(case, error, options.first, options.step, stays=stays)
+            wrong: list[str] = outcome.pop("violations")
+            violations += len(wrong)
+            print(json.dumps({**outcome, "violations": len(wrong)}), flush=True)
+            print("\n".join(wrong), end="\n" if wrong else "", file=sys.stderr, flush=True)
+            if options.record:
+                entry = {"first": options.first, "step": options.step, **outcome, "violations": len(wrong)}
+                reliability.add("faults", f"{case} {error}{' stays' if stays else ''}", entry)
     return 1 if violations else 0
 
 
-def _row(case: str, error: str, stays: bool, step: int) -> int:
-    begun = time.monotonic()
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+def row(case: str, error: str, first: int, step: int, *, stays: bool) -> dict[str, Any]:
+    """One case with one error, in a process of its own; what loop.py says of it."""
+    place = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=place) as folder:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "tests.faults.loop", case, folder, error, f"--step={step}", *["--stays"] * stays],
-            env=loop.preloaded(Path(folder)), cwd=ROOT, capture_output=True, text=True, check=False,
+            [sys.executable, "-P", "-m", "tests.faults.loop", case, folder, error, f"--first={first}", f"--step={step}",
+             *["--stays"] * stays],
+            env=loop.preloaded(Path(folder), case), cwd=ROOT, capture_output=True, text=True, check=False,
         )  # fmt: skip
-    outcome = json.loads(done.stdout.splitlines()[-1])
-    wrong: list[str] = outcome["violations"]
-    minutes = (time.monotonic() - begun) / 60
-    print(f"| {case} | {error} | {'all fail' if stays else 'one fails'} | {outcome['faults']} | {outcome['refused']} "
-          f"| {len(wrong)} | {minutes:.1f} |", flush=True)  # fmt: skip
-    for text in wrong:
-        print(text, file=sys.stderr)
-    return len(wrong)
+    if not done.stdout:
+        raise RuntimeError(done.stderr)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from base.quantities import size_bytes
 from hosts.virtual.launch import GuestKernel
 from testbed import cli
 from testbed.campaign import ends, table
-from testbed.campaign.journal import Journal
+from testbed.campaign.journal import LOOK_S, Journal
 from testbed.campaign.limits import day_left_s, exceeds_total
 from testbed.campaign.model import Campaign, load
 from testbed.campaign.schedule import run_of
@@ -110,6 +112,18 @@ def test_no_day_carries_more_than_its_limit(sent: list[tuple[float, int]], size:
     within = sum(e["bytes"] for e in events if when - e["time"] < 86400)
     assert within + size <= 10 * 10**9 or within == 0
     assert exceeds_total(campaign, events, size) == (sum(e["bytes"] for e in events) + size > 50 * 10**9)
+
+
+def test_without_limits_in_its_file_a_campaign_has_those_that_are_set_here(tmp_path: Path) -> None:
+    (tmp_path / "c.yml").write_text(SMALL)
+    campaign, _ = load(tmp_path / "c.yml")
+    assert (campaign.limits.volume, campaign.limits.volume_per_day) == (None, None)
+
+    def sent(gigabytes: int) -> list[dict[str, Any]]:
+        return [{"time": 0.0, "event": "started", "bytes": gigabytes * 10**9}]
+
+    assert not exceeds_total(campaign, sent(999), 10**9) and exceeds_total(campaign, sent(1000), 1)
+    assert day_left_s(campaign, sent(99), 10**9, 60.0) == 0 < day_left_s(campaign, sent(100), 1, 60.0)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +220,17 @@ def test_two_processes_do_not_conduct_one_campaign(tmp_path: Path) -> None:
         with pytest.raises(WarpbedError, match="another process conducts"), Journal(tmp_path).held():
             pass
     assert not Journal(tmp_path).is_held()
+
+
+def test_who_looks_at_a_campaign_for_a_moment_does_not_keep_it_from_being_conducted(tmp_path: Path) -> None:
+    looking = Journal(tmp_path)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(looking.held())  # as `campaign status` does, a little longer
+        letting_go = threading.Timer(2 * LOOK_S, stack.pop_all().close)
+        letting_go.start()
+        with Journal(tmp_path).held():
+            letting_go.join()
+            assert looking.is_held()
 
 
 def test_traceroutes_lines_become_hops_with_delays() -> None:

@@ -390,6 +390,21 @@ def test_a_damaged_run_is_reported_and_the_others_are_stored(
     assert contents(database)["runs"] == 1
 
 
+def test_a_record_that_cannot_be_read_to_its_end_is_told_and_nothing_of_its_run_is_stored(
+    database: store_lab.Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = store_lab.results(tmp_path, 5.0, (Case("reno", 50, 1), Case("reno", 50, 2)))
+    first = min(results.iterdir())
+    acks = first / "records/acks.parquet"
+    content = bytearray(acks.read_bytes())
+    content[4:2000] = bytes(1996)  # pages of values; what describes them stands at the end
+    acks.write_bytes(bytes(content))
+    with pytest.raises(StoreError, match="1 of 2"):
+        actions.load(results, database.url, sys.stdout)
+    assert f"{first}: a record cannot be read" in capsys.readouterr().err
+    assert contents(database)["runs"] == 1
+
+
 def test_no_server_and_no_database_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
     monkeypatch.setenv("WARPBED_STATE", str(tmp_path))
     monkeypatch.delenv("WARPBED_DATABASE", raising=False)

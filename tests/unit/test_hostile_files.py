@@ -20,6 +20,7 @@ from analysis.report import write_report
 from analysis.results import load_experiment, load_run
 from analysis.terminal import Style
 from base.errors import SpecError, UsageError
+from store import actions, questions
 from testbed import ansible
 from testbed.experiments import MAX_RUNS, prepare
 from testbed.finish import finish
@@ -57,6 +58,10 @@ def test_brackets_in_texts_are_no_levels(tmp_path: Path) -> None:
 )
 def test_values_out_of_all_bounds_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert message in refusal(tmp_path, lab.SMALL.replace(old, new))
+
+
+def test_a_list_in_the_place_of_a_key_is_refused(tmp_path: Path) -> None:
+    assert "a key is no single value" in refusal(tmp_path, lab.SMALL + "? [a, b]\n: c\n")
 
 
 def test_a_sweep_of_too_many_runs_is_counted_and_not_made(tmp_path: Path) -> None:
@@ -198,3 +203,8 @@ def test_no_cell_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
     cells = [cell for row in csv.reader(io.StringIO(table.as_csv(load_experiment(tmp_path / "x")))) for cell in row]
     assert "'=3+3" in cells
     assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))] == []
+
+
+def test_no_cell_of_an_answer_from_the_store_is_a_formula(capsys: pytest.CaptureFixture[str]) -> None:
+    actions._print(questions.Answer(("run", "=x"), (("=1+1", -5.0), ("@x", None))), "csv")
+    assert capsys.readouterr().out == "run,'=x\n'=1+1,-5.0\n'@x,\n"

@@ -153,6 +153,17 @@ def test_a_file_is_replaced_and_a_link_in_its_place_is_not_followed(tmp_path: Pa
     assert [name for name in os.listdir(tmp_path) if len(name) > 20] == []
 
 
+def test_a_private_file_is_private_from_its_first_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: modes.append(os.fstat(file).st_mode & 0o777))
+    before = os.umask(0o022)
+    try:
+        replace_text(tmp_path / "password", "secret", 0o600)
+    finally:
+        os.umask(before)
+    assert modes[0] == 0o600 == (tmp_path / "password").stat().st_mode & 0o777
+
+
 def test_two_folders_change_names_in_one_step(tmp_path: Path) -> None:
     for name in ("old", "new"):
         (tmp_path / name).mkdir()

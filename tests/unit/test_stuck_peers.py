@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shlex
 import struct
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from hosts.nodes.merge import MergeError, _shift_capture
 from hosts.remote import Remote, RemoteError
+from testbed import runner
 from testbed.campaign import remote
 from testbed.campaign.ends import End
 from tests import pcap_craft
@@ -109,3 +111,14 @@ def test_a_capture_whose_lengths_are_damaged_is_told_and_nothing_is_allocated(tm
     (tmp_path / "a.pcap").write_bytes(data)
     with pytest.raises(MergeError, match=r"a packet of 2147483648 bytes .* the capture is damaged"):
         _shift_capture(tmp_path / "a.pcap", tmp_path / "b.pcap", 0)
+
+
+def test_a_collector_that_hangs_is_ended_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "raw").mkdir()
+    hanging = tmp_path / "python"
+    hanging.write_text("#!/bin/sh\nexec sleep 600\n")
+    hanging.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(hanging))
+    monkeypatch.setattr(runner, "COLLECT_LEAST_S", 0.2)
+    error = runner._collect(tmp_path, min(os.sched_getaffinity(0)))
+    assert error is not None and error["detail"] == "not done after 0 s with 0 MB of raw files"

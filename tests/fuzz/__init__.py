@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fuzzing of the files that come from others."""

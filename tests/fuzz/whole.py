@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fuzz what reads files from others.
+
+    python -m tests.fuzz.whole TARGET|all [--seconds N] [--seed N] [--inputs N] [--found DIR] [--record]
+
+Exit codes: 0 nothing found; 1 findings, which lie in --found with what they led to. --record adds the CPU time to
+docs/reliability.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import random
+import resource
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests import reliability
+from tests.fuzz.mutate import changed
+from tests.fuzz.targets import TARGETS, Target
+
+HANG_S = 20.0
+MEMORY_BYTES = 3 << 30
+
+
+@dataclass
+class Outcome:
+    """findings: what went wrong, by its kind → input"""
+
+    inputs: int = 0
+    refused: int = 0
+    cpu_s: float = 0.0
+    findings: dict[str, bytes] = field(default_factory=dict)
+
+
+def run(name: str, place: Path, seed: int, *, inputs: int = 10**9, seconds: float = 1e9) -> Outcome:
+    """Give a target changed files until one of the bounds; here and now."""
+    target = TARGETS[name](place)
+    seeds = target.seeds()
+    draw, outcome, begun = random.Random(f"{name} {seed}"), Outcome(), time.monotonic()  # noqa: S311
+    for good in seeds[:3]:
+        if said := target.read(good):
+            raise RuntimeError(f"a good file is refused: {said}")
+    cpu = time.process_time()
+    while outcome.inputs < inputs and time.monotonic() - begun < seconds:
+        data = changed(draw.choice(seeds), seeds, draw)
+        outcome.inputs += 1
+        if wrong := judge(target, data, outcome):
+            outcome.findings.setdefault(wrong, data)
+    outcome.cpu_s = time.process_time() - cpu
+    return outcome
+
+
+def judge(target: Target, data: bytes, outcome: Outcome) -> str:
+    """What is wrong with how a file is taken; empty where nothing is."""
+    begun = time.process_time()
+    try:
+        said = target.read(data)
+    except Exception as error:  # noqa: BLE001 — that is what is looked for
+        last = traceback.extract_tb(error.__traceback__)
+        own = next((frame for frame in reversed(last) if "site-packages" not in frame.filename), last[-1])
+        return f"{type(error).__name__} at {own.filename.rpartition('/warpbed/')[2]}:{own.lineno}: {str(error)[:160]}"
+    outcome.refused += bool(said)
+    if (took := time.process_time() - begun) > HANG_S:
+        return f"took {took:.0f} s of CPU"
+    strange = [c for c in said if not c.isprintable() and c != "\n"]
+    return f"control characters in the message: {strange[:5]}" if strange else ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.whole", description=__doc__.partition("\n")[0])
+    parser.add_argument("target", choices=["all", *TARGETS])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--inputs", type=int, default=10**9)
+    parser.add_argument("--seed", type=int, default=time.time_ns())
+    parser.add_argument("--found", type=Path)
+    parser.add_argument("--record", action="store_true")
+    options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    found = options.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))
+    bad = 0
+    for name in TARGETS if options.target == "all" else [options.target]:
+        with tempfile.TemporaryDirectory() as place:
+            outcome = run(name, Path(place), options.seed, inputs=options.inputs, seconds=options.seconds)
+        print(f"{name}: {outcome.inputs} inputs, {outcome.refused} refused, {outcome.cpu_s:.0f} s of CPU, "
+              f"{len(outcome.findings)} findings", flush=True)  # fmt: skip
+        for wrong, data in outcome.findings.items():
+            file = found / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+            print(f"  {file}: {wrong!r}", flush=True)
+        bad += len(outcome.findings)
+        if options.record:
+            entry = {
+                "by": "changes at random",
+                "inputs": outcome.inputs,
+                "cpu_s": round(outcome.cpu_s),
+                "open": len(outcome.findings),
+            }
+            reliability.add("fuzzing", name, entry, sums=("inputs", "cpu_s"))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
