@@ -17,6 +17,11 @@ def test_the_build_calls_a_command_that_there_is() -> None:
     assert (ROOT / options.experiment).is_file() and options.seed == 1
 
 
+def test_the_base_is_named_by_its_digest() -> None:
+    (base,) = re.findall(r"^ARG BASE=(.+)$", CONTAINERFILE.read_text(), re.MULTILINE)
+    assert re.fullmatch(r"docker\.io/library/debian:bookworm-slim@sha256:[0-9a-f]{64}", base)
+
+
 def test_podman_and_docker_leave_out_the_same_files() -> None:
     assert (ROOT / ".containerignore").read_text() == (ROOT / ".dockerignore").read_text()
     left_out = (ROOT / ".containerignore").read_text().split()

@@ -15,10 +15,10 @@ FINDINGS = [*(f"H{n}" for n in range(1, 4)), *(f"M{n}" for n in range(1, 13)), *
 
 def missing(page: str) -> list[str]:
     """Tests that a page names and that are not there."""
-    return [f"{file}::{test}" for file, test in NAMED.findall(page) if test not in tests_of(file)]
+    return [f"{file}::{test}" for file, test in NAMED.findall(page) if test not in functions_of(file)]
 
 
-def tests_of(file: str) -> set[str]:
+def functions_of(file: str) -> set[str]:
     path = ROOT / file
     if not path.is_file():
         return set()
