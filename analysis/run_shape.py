@@ -38,7 +38,8 @@ SHAPES: Mapping[tuple[str, ...], type | tuple[type, ...]] = {
     ("timing", "wall_s"): (int, float),
     ("params", "*"): (str, int, float, bool),
 }
-"""Place → what stands there; `*` is each part of a list or mapping. None and what is absent are always allowed."""
+"""Place → what stands there; `*` is each part of a list or mapping. What is absent is always allowed, and so is None, but for a part
+that is a mapping."""
 
 
 def problem(data: Mapping[str, Any]) -> str | None:
@@ -52,7 +53,8 @@ def problem(data: Mapping[str, Any]) -> str | None:
     for place, kind in SHAPES.items():
         for value in _at(data, place):
             wrong_bool = isinstance(value, bool) and kind is int
-            if value is not None and (not isinstance(value, kind) or wrong_bool):
+            may_be_none = value is None and (place[-1] != "*" or kind is not dict)
+            if not may_be_none and (not isinstance(value, kind) or wrong_bool):
                 return f"{'.'.join(place)} holds {type(value).__name__}"
     return None
 

@@ -61,7 +61,7 @@ def test_values_out_of_all_bounds_are_refused(tmp_path: Path, old: str, new: str
 
 
 def test_a_list_in_the_place_of_a_key_is_refused(tmp_path: Path) -> None:
-    assert "a key is no single value" in refusal(tmp_path, lab.SMALL + "? [a, b]\n: c\n")
+    assert "a key is no single value" in refusal(tmp_path, lab.SMALL + "? [[a]]\n: c\n")
 
 
 def test_a_sweep_of_too_many_runs_is_counted_and_not_made(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def mutated(place: tuple[str | int, ...], value: Any) -> dict[str, Any]:
 MUTATIONS = [
     *((("seed",), value) for value in ([1], 1.5, "a", HUGE, True)),
     *((("verdict", "reasons"), value) for value in (5, ["a"])),
-    *((("metrics", "flows"), value) for value in (5, ["a"])),
+    *((("metrics", "flows"), value) for value in (5, ["a"], [None])),
     *((("metrics", "utilization"), value) for value in (math.nan, math.inf, HUGE)),
     *((("timing", "virtual_s"), value) for value in ("9", math.nan)),
     *((("timing", "wall_s"), value) for value in (HUGE, [1])),
