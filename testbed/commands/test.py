@@ -27,6 +27,8 @@ PARTS = {
     "style": SMALLEST | {"programs", "kernel"},
     "store": SMALLEST | {"programs", "kernel", "database"},
 }
+WAITING = 1
+"""Workers beyond one a core: hosts over SSH, campaigns and containers wait for real time more than they compute."""
 AT_ONCE = (("kernel",), ("machines",), ("collector", "database", "disk"))
 """Parts that are built beside one another, once the packages are there."""
 
@@ -48,7 +50,7 @@ def run_pytest(arguments: list[str]) -> int:
         return code
     options = ["-m", f"not ({' or '.join(NEEDS)})"] if is_quick else []
     if is_quick or not arguments:
-        options += ["--numprocesses", str(len(os.sched_getaffinity(0))), "--dist", "worksteal"]
+        options += ["--numprocesses", str(len(os.sched_getaffinity(0)) + WAITING), "--dist", "worksteal"]
     command = [sys.executable, "-P", "-m", "pytest", *options, *chosen]
     os.chdir(ROOT)
     return os.execv(command[0], command)
