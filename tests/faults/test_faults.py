@@ -43,7 +43,7 @@ def repeated(folder: Path, case: str, error: str, *more: str) -> dict[str, Any]:
     [
         ("transfer", "ENOSPC", ["--first", "11"]),
         ("transfer", "EIO", ["--first", "65", "--stays"]),
-        ("collect", "SHORT", ["--first", "23"]),
+        ("collect", "SHORT", ["--first", "11"]),
         ("run", "EIO", ["--first", "37"]),
         ("run", "ENOSPC", ["--first", "101", "--stays"]),
         ("reproduce", "EIO", ["--first", "11"]),
