@@ -34,6 +34,11 @@
  *    than ratio_smooth (81 %, 1 - 1 / 5.3) or ratio_responsive (72 %) of the old
  *    one, and less than all of it.  72 % fits neither 2.8 (64 %) nor RFC 5348's 6.
  *    A single short interval stays above both, so eq 3.1 nearly always holds.
+ *  - Whether a window that has risen at a loss passes.  By eq 3.1 and its reason,
+ *    not to add after a loss that comes early, it does; by Kato's listing nothing
+ *    is added then, which leaves out nearly every loss past the flat period.
+ *    rises=0 (default) is the listing; rises=1 with ratio_responsive=64 (1 - 1 /
+ *    2.8) is eq 3.1.
  *  - The cheap ALI update of s4.1: past the flat period the ALI rises by one
  *    packet per step_smooth (6) or step_responsive (3) delivered packets; 0 is
  *    the exact mean.
@@ -73,10 +78,11 @@ static unsigned int ratio_responsive __read_mostly = 72;
 static unsigned int step_smooth __read_mostly = 6;
 static unsigned int step_responsive __read_mostly = 3;
 static unsigned int weights __read_mostly;
+static unsigned int rises __read_mostly;
 
 CC_PARAM_RANGE(percent_ops, 0, 99);
 CC_PARAM_RANGE(step_ops, 0, 100);
-CC_PARAM_RANGE(weights_ops, 0, 1);
+CC_PARAM_RANGE(reading_ops, 0, 1);
 module_param_cb(tp, &percent_ops, &tp_1, 0644);
 MODULE_PARM_DESC(tp, "tuning parameter tp of ttfwc, percent, 0-99 (40)");
 module_param_cb(tp2, &percent_ops, &tp_2, 0644);
@@ -91,8 +97,10 @@ module_param_cb(step_smooth, &step_ops, &step_smooth, 0644);
 MODULE_PARM_DESC(step_smooth, "tp < 0.5: packets that raise the ALI by one, 0-100, 0 exact (6)");
 module_param_cb(step_responsive, &step_ops, &step_responsive, 0644);
 MODULE_PARM_DESC(step_responsive, "tp >= 0.5: packets that raise the ALI by one, 0-100, 0 exact (3)");
-module_param_cb(weights, &weights_ops, &weights, 0644);
+module_param_cb(weights, &reading_ops, &weights, 0644);
 MODULE_PARM_DESC(weights, "weights of loss intervals, 0-1: sums 5.3 and 2.8 (Kato) or RFC 5348's (0)");
+module_param_cb(rises, &reading_ops, &rises, 0644);
+MODULE_PARM_DESC(rises, "a window that rose at a loss passes eq 3.1, 0-1: no (listing), yes (eq 3.1) (0)");
 
 /* 0.8191^i and 0.6549^i x 2^16: sums 5.3 and 2.8 (Kato s4.1) */
 static const u32 ttfwc_falling16[16] = {
@@ -367,7 +375,7 @@ static u32 ttfwc_ssthresh(struct sock *sk)
 	ca->reno = next < 2;
 	next = max(next, 2U);
 	ratio = (u64)next * 100 / base;
-	ca->tunable = next < base &&
+	ca->tunable = (next < base || READ_ONCE(rises)) &&
 		      ratio > (ttfwc_responsive(ca) ?
 			       READ_ONCE(ratio_responsive) :
 			       READ_ONCE(ratio_smooth));

@@ -70,14 +70,21 @@ class Ttfwc(Reno):
         tp: float = 0.0,
         exact: bool = False,
         rfc5348: bool = False,
+        rises: bool = False,
+        ratio: int | None = None,
     ) -> None:
+        """rises: eq 3.1 as it stands, by which a window that a loss has not lowered passes; else the listing's condition
+
+        ratio: least percent of the old window for an addition; None: the listing's
+        """
         super().__init__(cwnd, now_s)
         self.tp = tp
         self.responsive = tp >= 0.5
         self.n = 8 if self.responsive else 16
         self.weights = weights(self.n, rfc5348=rfc5348)
         self.step = None if exact else 3 if self.responsive else 6
-        self.ratio = 72 if self.responsive else 81
+        self.ratio = ratio if ratio is not None else 72 if self.responsive else 81
+        self.rises = rises
         self.history: list[float] = []
         self.begun = 0
         self.delivered = 0
@@ -154,7 +161,7 @@ class Ttfwc(Reno):
         self.reno_mode = window < 2
         self.ssthresh = float(max(2, window))
         base = max(cwnd - self.tuning.extra, 1)
-        tunable = self.ssthresh < base and self.ssthresh * 100 // base > self.ratio
+        tunable = (self.rises or self.ssthresh < base) and self.ssthresh * 100 // base > self.ratio
         self.tuning = Tuning(tunable=tunable)
 
     def on_undo(self) -> None:

@@ -105,6 +105,43 @@ def test_tuning_adds_its_share_of_delta() -> None:
     assert grown[0.9][0] > 0
 
 
+@pytest.mark.parametrize(("tp", "total"), [(0.4, 5.3), (0.9, 2.8)])
+@given(last=st.integers(1, 5000), before=st.integers(20, 200))
+def test_equation_3_1_as_it_stands(tp: float, total: float, last: int, before: int) -> None:
+    """Kato 2012 eq 3.1: the lost share of the window is below 1 / (sum of the weights); a window that rose has lost less than nothing."""
+    spec = ttfwc.Ttfwc(50.0, tp=tp, exact=True, rises=True, ratio={0.4: 81, 0.9: 64}[tp])
+    delivered = 0
+    for interval in (2000,) * 17:
+        delivered += interval
+        spec.on_delivered(delivered)
+        spec.on_loss(0.0)
+        spec.on_recovered(delivered, 0)
+    spec.cwnd = float(before)
+    spec.on_delivered(delivered + last)
+    spec.on_loss(0.0)
+    lost = 1 - spec.ssthresh / before
+    if abs(lost - 1 / total) > 0.01:  # the percents of the parameter are whole
+        assert spec.tuning.tunable is (lost < 1 / total)
+
+
+@pytest.mark.parametrize(("rises", "passes"), [(False, False), (True, True)])
+def test_a_loss_after_a_long_interval_passes_by_the_equation_and_not_by_the_listing(rises: bool, passes: bool) -> None:
+    """With 1000 packets between losses and then 1500 the window rises, by Kato 2012 eq 2.1 from sqrt(1.5 * 1000) = 38.7 on."""
+    spec = ttfwc.Ttfwc(50.0, tp=0.9, exact=True, rises=rises)
+    delivered = 0
+    for interval in (1000,) * 17:
+        delivered += interval
+        spec.on_delivered(delivered)
+        spec.on_loss(0.0)
+        spec.on_recovered(delivered, 0)
+    before = spec.window
+    for i in range(1, 1501):
+        spec.on_ack(Ack(1, 1.0, 0.1, delivered + i, 0))
+    spec.on_loss(0.0)
+    assert spec.ssthresh > before
+    assert spec.tuning.tunable is passes
+
+
 @given(st.lists(st.integers(20, 5000), min_size=1, max_size=20), st.sampled_from([0.0, 0.4, 0.9]), st.integers(1, 3000))
 def test_a_loss_that_was_none_leaves_everything_as_it_was(losses: list[int], tp: float, more: int) -> None:
     spec = ttfwc.Ttfwc(100.0, tp=tp, exact=True)
@@ -158,6 +195,35 @@ def test_rfc_5348s_weights_are_a_parameter(kernel: GuestKernel) -> None:
         lambda hook: ttfwc.Ttfwc(float(hook.cwnd), tp=hook.count / 100, rfc5348=True),
         1,
     )
+
+
+@pytest.mark.parametrize(("cca", "ratio"), [("ttfwc", 81), ("ttfwc2", 64)])
+def test_what_eq_3_1_asks_is_a_parameter(kernel: GuestKernel, cca: str, ratio: int) -> None:
+    params = {"ttfwc": {"rises": 1, "ratio_responsive": 64}}
+    scenarios = {
+        name: dataclasses.replace(scenario, params=params)
+        for name, scenario in (standard(cca, "ttfwc") | rough(cca, "ttfwc")).items()
+    }
+
+    def as_it_stands(hook: Hook) -> ttfwc.Ttfwc:
+        return ttfwc.Ttfwc(float(hook.cwnd), tp=hook.count / 100, rises=True, ratio=ratio)
+
+    follows(kernel, scenarios, as_it_stands, 1)
+
+
+RANDOM = Scenario((Flow("ttfwc2", phases=((25, None),)),), ("ttfwc",), {}, 25, 50, 10, loss_percent=0.3, seed=2)
+
+
+@pytest.mark.parametrize(("rises", "other"), [(0, True), (1, False)])
+def test_the_two_readings_of_eq_3_1_differ(kernel: GuestKernel, rises: int, other: bool) -> None:
+    scenario = dataclasses.replace(RANDOM, params={"ttfwc": {"rises": rises}})
+    flow = run(kernel, scenario).flow()
+    own, wrong = (
+        compare(flow, lambda hook, r=r: ttfwc.Ttfwc(float(hook.cwnd), tp=hook.count / 100, rises=r), 1)  # type: ignore[misc]
+        for r in (bool(rises), other)
+    )
+    assert own.mismatches == []
+    assert wrong.mismatches
 
 
 def packets_per_interval_packet(hooks: Iterable[Hook]) -> float:
