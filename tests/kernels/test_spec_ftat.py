@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import itertools
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -11,8 +14,9 @@ from hypothesis import strategies as st
 
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import ftat
+from tests.harness import wire_rtts
 from tests.harness.harness import Flow, Hook, Scenario, run
-from tests.harness.scenarios import situations
+from tests.harness.scenarios import BACK, STEP, situations
 from tests.spec_runs import follows
 
 
@@ -95,3 +99,129 @@ def test_random_loss_does_not_cost_throughput_as_in_afifi_l1(kernel: GuestKernel
     print(sent)
     assert sent["ftat"] > 1.0
     assert sent["ftat"] > 5 * sent["reno"]
+
+
+PORT = 40000
+MSS = 948
+"""Of packets of 1000 bytes with time stamps."""
+LOSS_FOUND = 1
+"""Bit of what a C hook notes."""
+LOSS = 4
+"""TCP_CA_Loss"""
+
+
+def test_a_loss_before_any_rtt_is_known_measures_for_the_stack_s_round_trip(kernel: GuestKernel) -> None:
+    """An algorithm that is chosen in the middle of a connection has no RTT of its own in the first round trip; a measurement that
+    begins there lasts as long as another one: at least the path's 100 ms, at most 50 ms of full buffer more (25 packets of 1014 bytes
+    at 4 Mbit/s), and the window becomes what was delivered meanwhile and not what one ACK delivered."""
+    scenario = Scenario(
+        (Flow("ftat", phases=((8.0, None),), chosen_s=4.0),),
+        ("ftat",),
+        seconds=8,
+        rate_mbit=4,
+        buffer_packets=25,
+        blackouts=((3.97, 0.005),),
+    )
+    hooks = list(run(kernel, scenario).flow())
+    begun = next(i for i, h in enumerate(hooks) if h.hook == "I")
+    found = next(i for i, h in enumerate(hooks) if i > begun and h.hook == "C" and h.rtt_us & LOSS_FOUND)
+    # nothing that left after the choice has been ACKed, and what left before it was sent for another algorithm
+    assert (hooks[found].una - hooks[begun].nxt) % 2**32 > 2**31
+    ended = next(i for i, h in enumerate(hooks) if i > found and h.hook == "C" and h.cwnd != hooks[found].cwnd)
+    lasted_s = (hooks[ended].now_us - hooks[found].now_us) / 1e6
+    counted = hooks[ended - 1].delivered - hooks[found].delivered
+    print(lasted_s, hooks[found].cwnd, hooks[ended].cwnd, counted)
+    assert 0.1 <= lasted_s <= 0.1 + 25 * 1014 * 8 / 4e6 + 0.02
+    assert abs(hooks[ended].cwnd - counted) <= 1
+    assert counted > 10
+
+
+def arrived(pcap: bytes, port: int) -> list[tuple[float, int]]:
+    """(s, bytes that the receiver has told of so far), after each ACK: the union of what ACK numbers and SACK ranges name, in which
+    what came twice (RFC 2883's first range) is there once."""
+    base: int | None = None
+    told: list[tuple[int, int]] = []
+    found = []
+    for now in wire_rtts.segments(pcap):
+        if now.destination != port:
+            continue
+        if base is None:
+            base = now.ack
+        ranges = [((left - base) % 2**32, (right - base) % 2**32) for left, right in now.sacks]
+        ranges = [(left, right) for left, right in ranges if left < right < 2**31]
+        union: list[tuple[int, int]] = []
+        for left, right in sorted([(0, (now.ack - base) % 2**32), *told, *ranges]):
+            if union and left <= union[-1][1]:
+                union[-1] = (union[-1][0], max(union[-1][1], right))
+            else:
+                union.append((left, right))
+        told = union
+        found.append((now.t_s, sum(right - left for left, right in union)))
+    return found
+
+
+def measurements(hooks: Sequence[Hook]) -> list[tuple[Hook, Hook, Hook]]:
+    """Of each measurement after a loss: the ACK that found it, the last one that counts, and the one that ended it.
+
+    The window stands still in a measurement and not between two; the one that a connection begins with is left out, and so are
+    those that a timeout ended.
+    """
+    found: list[tuple[Hook, Hook, Hook]] = []
+    begun, first = None, True
+    for before, now in itertools.pairwise(h for h in hooks if h.hook in "CS"):
+        if now.hook == "S":
+            begun = None if now.count == LOSS else begun
+        elif first:
+            first = now.cwnd == before.cwnd
+        elif begun is not None and now.cwnd != begun.cwnd:
+            if before.hook == "C":
+                found.append((begun, before, now))
+            begun = None
+        elif begun is None and now.rtt_us & LOSS_FOUND and now.state != LOSS:
+            begun = now
+    return found
+
+
+def test_what_the_receiver_had_already_is_not_counted(kernel: GuestKernel) -> None:
+    """RTTs of 600 ms more make timeouts before their time, so that much comes twice; the window after a measurement is what arrived for
+    the first time in it, which the capture at the sender shows in ACK numbers and SACK ranges alone."""
+    scenario = Scenario(
+        (Flow("ftat", phases=((40.0, None),)),),
+        ("ftat",),
+        seconds=40,
+        rate_mbit=10,
+        buffer_packets=100,
+        loss_percent=1,
+        changes=tuple((2.0 + 3 * i, (BACK, STEP)[i % 2 == 0]) for i in range(12)),
+        capture=True,
+    )
+    result = run(kernel, scenario)
+    assert result.counters["snd"]["TCPDSACKRecv"] > 50
+    hooks = list(result.flow())
+    hooks = hooks[next(i for i, h in enumerate(hooks) if h.hook == "I") :]
+    seen = arrived(result.capture, PORT)
+    apart_s = _clocks_apart_s(hooks, result.capture)
+    times = [t_s for t_s, _ in seen]
+
+    def new_bytes(hook: Hook) -> int:
+        """What the receiver had told of when this hook was called, its ACK included."""
+        return seen[bisect.bisect_right(times, hook.now_us / 1e6 - apart_s + 2e-6) - 1][1]
+
+    wrong, twice = [], []
+    for begun, last, ended in measurements(hooks):
+        if ended.now_us / 1e6 - apart_s > times[-1]:  # what is in tcpdump's buffer at the end is not in the capture
+            break
+        counted = (new_bytes(last) - new_bytes(begun)) / MSS
+        twice.append(last.duplicates - begun.duplicates)
+        if abs(ended.cwnd - counted) > 1:
+            wrong.append((ended.now_us, ended.cwnd, counted, twice[-1]))
+    print(len(twice), "measurements, with so many packets that came twice:", twice, wrong)
+    assert wrong == []
+    assert sum(count > 2 for count in twice) >= 5
+
+
+def _clocks_apart_s(hooks: Sequence[Hook], pcap: bytes) -> float:
+    """Time of the hooks less that of the capture: an ACK is handled in the instant in which it comes."""
+    first = next(h for h in hooks if h.hook == "C" and h.una != hooks[0].una)
+    came_s = next(now.t_s for now in wire_rtts.segments(pcap) if now.destination == PORT and now.ack == first.una)
+    return first.now_us / 1e6 - came_s

@@ -217,9 +217,9 @@ RANDOM = Scenario((Flow("ttfwc2", phases=((25, None),)),), ("ttfwc",), {}, 25, 5
 @pytest.mark.parametrize(("rises", "other"), [(0, True), (1, False)])
 def test_the_two_readings_of_eq_3_1_differ(kernel: GuestKernel, rises: int, other: bool) -> None:
     scenario = dataclasses.replace(RANDOM, params={"ttfwc": {"rises": rises}})
-    flow = run(kernel, scenario).flow()
+    hooks = list(run(kernel, scenario).flow())
     own, wrong = (
-        compare(flow, lambda hook, r=r: ttfwc.Ttfwc(float(hook.cwnd), tp=hook.count / 100, rises=r), 1)  # type: ignore[misc]
+        compare(hooks, lambda hook, r=r: ttfwc.Ttfwc(float(hook.cwnd), tp=hook.count / 100, rises=r), 1)  # type: ignore[misc]
         for r in (bool(rises), other)
     )
     assert own.mismatches == []
