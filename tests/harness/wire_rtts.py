@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from tests.harness.harness import Hook
 
 OPTION_SACK, OPTION_END, OPTION_NOTHING = 5, 0, 1
 MODULUS = 1 << 32
@@ -107,6 +109,13 @@ def _within(end: int, una: int | None, ack: int) -> bool:
 def departures(pcap: bytes, port: int) -> list[float]:
     """When each segment with data left, s."""
     return [now.t_s for now in segments(pcap) if now.port == port and now.length]
+
+
+def clocks_apart_s(hooks: Sequence[Hook], pcap: bytes, port: int) -> float:
+    """Time of the hooks, from a connection's first one on, less that of the capture: an ACK is handled in the instant in which it comes."""
+    first = next(h for h in hooks if h.hook == "P" and h.una != hooks[0].una)
+    came_s = next(now.t_s for now in segments(pcap) if now.destination == port and now.ack == first.una)
+    return first.now_us / 1e6 - came_s
 
 
 def inversions(pcap: bytes, port: int) -> list[tuple[int, float]]:

@@ -200,7 +200,7 @@ def test_what_the_receiver_had_already_is_not_counted(kernel: GuestKernel) -> No
     seen = arrived(result.capture, PORT)
     spec = Observed(hooks[0].cwnd)
     assert compare(hooks, lambda hook: spec, 2).mismatches == []
-    apart_s = _clocks_apart_s(hooks, result.capture)
+    apart_s = wire_rtts.clocks_apart_s(hooks, result.capture, PORT)
     times = [t_s for t_s, _ in seen]
 
     def new_bytes(until_s: float) -> int:
@@ -220,10 +220,3 @@ def test_what_the_receiver_had_already_is_not_counted(kernel: GuestKernel) -> No
     assert wrong == []
     assert len(twice) > 50
     assert sum(count > 10 for count in twice) > 20
-
-
-def _clocks_apart_s(hooks: Sequence[Hook], pcap: bytes) -> float:
-    """Time of the hooks less that of the capture: an ACK is handled in the instant in which it comes."""
-    first = next(h for h in hooks if h.hook == "C" and h.una != hooks[0].una)
-    came_s = next(now.t_s for now in wire_rtts.segments(pcap) if now.destination == PORT and now.ack == first.una)
-    return first.now_us / 1e6 - came_s

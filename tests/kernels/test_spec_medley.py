@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import medley, medley_rounds
 from kernels.reference.base import Ack
+from tests.harness import wire_rtts
+from tests.harness.differential import compare
 from tests.harness.harness import Flow, Hook, Result, Scenario, run
 from tests.harness.scenarios import rough
 from tests.spec_runs import follows
@@ -205,6 +207,40 @@ def test_the_module_follows_it_exactly_whatever_paths_and_hosts_do(kernel: Guest
     situations = {n: s for n, s in rough("medley").items() if n not in {"long fat path", "ECN"}}
     found = follows(kernel, situations, reference)
     assert found["reordering, undone"].undos == found["reordering, undone"].losses > 1
+
+
+def lost_and_sent_again(pcap: bytes, port: int, after_s: float) -> float:
+    """When the first packet that was sent again after a time left again, s of the capture."""
+    known: set[int] = set()
+    for now in wire_rtts.segments(pcap):
+        if now.port == port and now.length:
+            if now.seq in known and now.t_s > after_s:
+                return now.t_s
+            known.add(now.seq)
+    raise AssertionError(f"nothing was sent again after {after_s} s")
+
+
+def test_a_lost_retransmission_is_one_that_the_kernel_counts(kernel: GuestKernel) -> None:
+    """One packet is lost in each of three recoveries; then one after the other its retransmission is lost as well, in an instant that the
+    capture of the run before gives. TCPLostRetransmit counts 0, 1, 2, 3, and so often the window is halved (Ho s2.4)."""
+    lost = [(at_s, 0.0005) for at_s in (4.0, 7.0, 10.0)]
+    base = Scenario(
+        (Flow("medley", phases=((13.0, None),)),), ("medley",), seconds=13, rate_mbit=20, delay_ms=25, capture=True
+    )
+    again: list[tuple[float, float]] = []
+    for count in range(len(lost) + 1):
+        result = run(kernel, dataclasses.replace(base, blackouts=(*lost, *again)))
+        hooks = list(result.flow())
+        hooks = hooks[next(i for i, h in enumerate(hooks) if h.hook == "I") :]
+        got = compare(hooks, reference)
+        print(got, result.counters["snd"]["TCPLostRetransmit"], again)
+        assert got.mismatches == []
+        assert got.losses == len(lost) and got.timeouts == 0
+        assert got.retransmissions_lost == result.counters["snd"]["TCPLostRetransmit"] == count
+        if count < len(lost):
+            shift_s = result.start_us / 1e6 - wire_rtts.clocks_apart_s(hooks, result.capture, 40000)
+            left_s = lost_and_sent_again(result.capture, 40000, lost[count][0] + shift_s)
+            again.append((left_s - shift_s - 0.0002, 0.0005))
 
 
 def test_equations_4_6_and_4_7_give_the_papers_later_steps() -> None:
