@@ -110,9 +110,11 @@ INSTANT_S = 2e-6
 
 
 def test_a_loss_before_any_rtt_is_known_measures_for_the_stack_s_round_trip(kernel: GuestKernel) -> None:
-    """An algorithm that is chosen in the middle of a connection has no RTT of its own in the first round trip; a measurement that
-    begins there lasts as long as another one: at least the path's 100 ms, at most 50 ms of full buffer more (25 packets of 1014 bytes
-    at 4 Mbit/s), and the window becomes what was delivered meanwhile and not what one ACK delivered."""
+    """A measurement in the first round trip of an algorithm that is chosen late lasts as long as another one.
+
+    At least the path's 100 ms, at most 50 ms of full buffer more (25 packets of 1014 bytes at 4 Mbit/s); the window becomes what was
+    delivered meanwhile and not what one ACK delivered.
+    """
     scenario = Scenario(
         (Flow("ftat", phases=((8.0, None),), chosen_s=4.0),),
         ("ftat",),
@@ -178,9 +180,10 @@ class Observed(ftat.Ftat):
 
 
 def test_what_the_receiver_had_already_is_not_counted(kernel: GuestKernel) -> None:
-    """Packets that overtake others make these look lost, and RACK is told not to learn from it (tcp_recovery 3), so that much comes
-    twice; the window after a measurement is what arrived for the first time in it, which the capture at the sender shows in ACK
-    numbers and SACK ranges alone."""
+    """The window after a measurement is what arrived in it for the first time, by ACK numbers and SACK ranges of a capture.
+
+    Packets that overtake others make these look lost, and RACK is told not to learn from it (tcp_recovery 3), so that much comes twice.
+    """
     learn_nothing = "ip netns exec snd python3 -c open('/proc/sys/net/ipv4/tcp_recovery','w').write('3')"
     scenario = Scenario(
         (Flow("ftat", phases=((20.0, None),)),),

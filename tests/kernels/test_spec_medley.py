@@ -221,8 +221,11 @@ def lost_and_sent_again(pcap: bytes, port: int, after_s: float) -> float:
 
 
 def test_a_lost_retransmission_is_one_that_the_kernel_counts(kernel: GuestKernel) -> None:
-    """One packet is lost in each of three recoveries; then one after the other its retransmission is lost as well, in an instant that the
-    capture of the run before gives. TCPLostRetransmit counts 0, 1, 2, 3, and so often the window is halved (Ho s2.4)."""
+    """TCPLostRetransmit counts 0, 1, 2 and 3, and so often the window is halved (Ho s2.4).
+
+    One packet is lost in each of three recoveries; then one after the other its retransmission is lost as well, in an instant that the
+    capture of the run before gives.
+    """
     lost = [(at_s, 0.0005) for at_s in (4.0, 7.0, 10.0)]
     base = Scenario(
         (Flow("medley", phases=((13.0, None),)),), ("medley",), seconds=13, rate_mbit=20, delay_ms=25, capture=True
