@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of docs/algorithms, generated from the modules: headers, parameters, tests, experiments.
+"""The pages of docs/algorithms, generated from the modules: headers, parameters, tests, experiments, and what was measured
+(docs/algorithms/measured).
 
 python -m kernels.algorithm_docs            writes them
 python -m kernels.algorithm_docs --check    exit code 1 where one is out of date
@@ -191,6 +192,8 @@ def page(algorithm: Algorithm, root: Path) -> str:
     if a.arithmetic:
         parts += ["## Arithmetic", *(markdown(block.splitlines()) for block in a.arithmetic)]
     parts += ["## What the tests show", _tests(a, root)]
+    if measured := _measured(a, root):
+        parts += ["## Measured", measured]
     if experiments := experiments_of(a.names, root):
         parts += ["## Experiments", "\n".join(f"- {_link(file, root)}" for file in experiments)]
     sources = [_link(root / f"kernels/modules/tcp_{a.module}.c", root)]
@@ -203,6 +206,12 @@ def page(algorithm: Algorithm, root: Path) -> str:
 def _link(file: Path, root: Path) -> str:
     name = file.relative_to(root)
     return f"[{name}](../../{name})"
+
+
+def _measured(a: Algorithm, root: Path) -> str:
+    """What was measured of it with a command, kept beside the pages; without the line of its licence."""
+    file = root / f"docs/algorithms/measured/{a.module}.md"
+    return file.read_text().partition("\n")[2].strip() if file.is_file() else ""
 
 
 def _parameters(a: Algorithm, root: Path) -> str:

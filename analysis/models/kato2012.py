@@ -362,8 +362,8 @@ def gain(tp: float, *, rises_pass: bool) -> float:
 def _gain_of(part: str, tp: float, printed: float) -> Check:
     listed, stated = gain(tp, rises_pass=False), gain(tp, rises_pass=True)
     words = f"gain of TTFWC({tp}) over TTFWC(0.0) at 1 % loss events at random, by the listing's condition, as our module has it"
-    appears = f"by eq 3.1 as it stands, where a window that has risen at a loss passes as well, the gain is {100 * stated:.1f} %"
-    shown = appears if abs(stated - printed) <= GAIN_WIDTH else ""
+    # no explanation: beside TCP the other reading does not give it (fig5.6-5.8-rises-short.yml)
+    reason = f"within 0.02 (ours); {100 * stated:.1f} % by eq 3.1 as it stands, where a window that has risen at a loss passes as well"
     return Check(
         part,
         words,
@@ -371,8 +371,7 @@ def _gain_of(part: str, tp: float, printed: float) -> Check:
         printed,
         round(listed, 4),
         "value",
-        "within 0.02 (ours)",
-        shown,
+        reason,
     )
 
 

@@ -14,6 +14,7 @@
 #define ASTART_SHIFT	16
 #define ASTART_DT_MAX	((1U << 24) - 1)	/* us */
 #define ASTART_PACKETS_MAX BIT(24)
+#define ASTART_SMALL	(1ULL << 38)	/* times 2^25 stays below 2^63 */
 
 /* Parameters of a module that includes this, which Kbuild links with cc_astart.c */
 extern unsigned int astart_tau_ms;
@@ -35,17 +36,21 @@ static inline s64 astart_rate(u32 packets, u32 dt_us)
  *   e = a e + (1 - a) (b + b_last) / 2,
  * so e moves by 2 dt / (2 tau + dt) of its distance, which is below 2^62; a gap
  * above 2 tau moves it beyond the mean of both samples, as the equation has it.
- * The product, up to 2^87, needs 128 bits.
+ * The product, up to 2^87, needs 128 bits; below four million packets per second
+ * it does not.
  */
 static inline void astart_filter_add(struct astart_filter *filter, s64 sample,
 				     u32 dt_us, u32 tau_us)
 {
 	s64 distance = (sample + filter->sample) / 2 - filter->estimate;
-	u64 moved;
+	u64 away = abs(distance), moved, whole;
 
 	dt_us = min(dt_us, ASTART_DT_MAX);
-	moved = mul_u64_u64_div_u64(abs(distance), 2 * dt_us,
-				    2 * (u64)tau_us + dt_us);
+	whole = 2 * (u64)tau_us + dt_us;
+	if (away < ASTART_SMALL)
+		moved = div64_u64(away * (2 * dt_us), whole);
+	else
+		moved = mul_u64_u64_div_u64(away, 2 * dt_us, whole);
 	filter->estimate += distance < 0 ? -(s64)moved : (s64)moved;
 	filter->sample = sample;
 }
@@ -57,6 +62,22 @@ static inline u32 astart_window(const struct astart_filter *filter, u32 rtt_us)
 					  USEC_PER_SEC) >> ASTART_SHIFT;
 
 	return min_t(u64, packets, TCP_INFINITE_SSTHRESH);
+}
+
+/*
+ * ssthresh, or the estimate's window where that is larger: most ACKs raise
+ * nothing, which two products show without a division.
+ */
+static inline u32 astart_raised(const struct astart_filter *filter, u32 rtt_us,
+				u32 ssthresh)
+{
+	u64 estimate = max(filter->estimate, 0LL);
+
+	if (estimate < ASTART_SMALL && rtt_us < BIT(24) && ssthresh < BIT(27) &&
+	    estimate * rtt_us <
+	    (ssthresh + 1) * ((u64)USEC_PER_SEC << ASTART_SHIFT))
+		return ssthresh;
+	return max(ssthresh, astart_window(filter, rtt_us));
 }
 
 #endif /* WARPBED_CC_ASTART_H */

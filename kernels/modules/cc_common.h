@@ -127,15 +127,6 @@ static inline bool cc_window_filled(const struct sock *sk)
 	return tcp_sk(sk)->is_cwnd_limited;
 }
 
-/*
- * What the receiver has got, in packets: duplicates that it reports (DSACK) are
- * in tp->delivered as well (tcp_dsack_seen()).
- */
-static inline u32 cc_delivered(const struct tcp_sock *tp)
-{
-	return tp->delivered - min(tp->dsack_dups, tp->total_retrans);
-}
-
 /* Set cwnd within what the socket allows. */
 static inline void cc_set_cwnd(struct tcp_sock *tp, u32 cwnd, u32 floor)
 {

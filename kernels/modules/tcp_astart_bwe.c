@@ -21,9 +21,11 @@
  *  - A connection that comes to this algorithm after its first data segment is
  *    Reno from there on.
  *
- * Cost: two 64-bit divisions per ACK until the first loss, 1.7 times CUBIC's
- * ACK; the filter needs the rate of each sample. A loss (1.6 times) also ends
- * the estimate.
+ * Cost: until the first loss an ACK is 2.2 times CUBIC's (10.1 ns beside 4.6),
+ * after it 1.2 times: each ACK is an RTT and a sample, and Westwood's filter needs
+ * a sample's rate and its weight, two 64-bit divisions. A third, for the window, is
+ * left to the ACKs that raise ssthresh (2.5 times with it). A loss (1.6 times) also
+ * ends the estimate.
  */
 #include "cc_astart.h"
 
@@ -88,9 +90,8 @@ static void bwe_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 
 	if (!ca->lost) {
 		bwe_sample(sk);
-		tp->snd_ssthresh = max(tp->snd_ssthresh,
-				       astart_window(&ca->filter,
-						     ca->rtt.base_us));
+		tp->snd_ssthresh = astart_raised(&ca->filter, ca->rtt.base_us,
+						 tp->snd_ssthresh);
 	}
 	if (limited)
 		tcp_reno_cong_avoid(sk, ack, acked);

@@ -29,9 +29,9 @@
  *    where ERE stays below 32) they made ssthresh 2095 within 15 s.
  *  - T_k is at least 1 ms: where the rate fills the window it would be zero.
  *
- * Cost: two 64-bit divisions per ACK until the first loss, 1.9 times CUBIC's
- * ACK; the filter needs the rate of each sample. A loss (1.7 times) also ends
- * the estimate.
+ * Cost: until the first loss an ACK is 2.2 times CUBIC's (9.9 ns beside 4.6), after
+ * it 1.2 times: each ACK is an RTT and asks both timers; 64-bit divisions come with
+ * their expiry and where ssthresh rises. A loss (1.5 times) also ends the estimate.
  */
 #include "cc_astart.h"
 
@@ -180,9 +180,8 @@ static void ere_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 
 	if (!ca->lost) {
 		ere_sample(sk);
-		tp->snd_ssthresh = max(tp->snd_ssthresh,
-				       astart_window(&ca->filter,
-						     ca->rtt.base_us));
+		tp->snd_ssthresh = astart_raised(&ca->filter, ca->rtt.base_us,
+						 tp->snd_ssthresh);
 	}
 	if (limited)
 		tcp_reno_cong_avoid(sk, ack, acked);

@@ -30,7 +30,7 @@
  *    paper does not consider, leaves the window as it is.  One that the receiver's
  *    window or the send buffer limited counts.
  *  - Counted is what the receiver did not have before: a duplicate that it reports
- *    (DSACK) is not data.
+ *    (DSACK) is not data, whether the sender or the path has made it.
  *  - An ECN mark starts a measurement as a loss does.
  *
  * Readings
@@ -71,7 +71,9 @@ struct ftat {
 	u64 srtt;			/* smoothed RTT, 45.19 us */
 	u64 begun_us;			/* measurement: start, */
 	u32 period_us;			/* length */
-	u32 delivered;			/* and cc_delivered() before it */
+	u32 delivered;			/* and ftat_arrived() before it */
+	u32 reported;			/* tp->dsack_dups so far, */
+	u32 twice;			/* of which in tp->delivered */
 	u32 threshold;			/* cwndthreshold, packets */
 	u32 init_cwnd;			/* 64 KB in packets */
 	u32 growth;			/* packets ACKed towards the next one */
@@ -88,6 +90,7 @@ static void ftat_init(struct sock *sk)
 
 	memset(ca, 0, sizeof(*ca));
 	cc_rtt_begin(&ca->rtt, tp);
+	ca->reported = tp->dsack_dups;
 	ca->init_cwnd = max(READ_ONCE(init_bytes) / max(tp->mss_cache, 1U), 1U);
 	if (cc_is_new(tp) && !cc_syn_lost(tp))
 		cc_set_cwnd(tp, ca->init_cwnd, 1);
@@ -95,6 +98,23 @@ static void ftat_init(struct sock *sk)
 		ca->phase = FTAT_INCREASE;
 	ca->cwnd = tcp_snd_cwnd(tp);
 	trace_cc_hook(sk, CC_INIT, ca->init_cwnd, -1);
+}
+
+/*
+ * What the receiver has got, in packets.  A duplicate that it reports (DSACK) is
+ * in tp->delivered as well, unless more are reported by then than were sent again
+ * (tcp_dsack_seen()): those the path has made.
+ */
+static u32 ftat_arrived(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct ftat *ca = inet_csk_ca(sk);
+
+	if (ca->reported != tp->dsack_dups &&
+	    tp->dsack_dups <= tp->total_retrans)
+		ca->twice += tp->dsack_dups - ca->reported;
+	ca->reported = tp->dsack_dups;
+	return tp->delivered - ca->twice;
 }
 
 /* One round trip: the stack's word where no packet has been measured yet */
@@ -121,7 +141,7 @@ static void ftat_end(struct sock *sk, u32 late)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct ftat *ca = inet_csk_ca(sk);
-	u32 count = cc_delivered(tp) - ca->delivered;
+	u32 count = ftat_arrived(sk) - ca->delivered;
 
 	ca->phase = FTAT_INCREASE;
 	if (!ca->app_limited)
@@ -169,7 +189,7 @@ static void ftat_cong_control(CC_CONTROL_ARGS)
 	bool limited = tcp_is_cwnd_limited(sk), ended = false;
 	bool loss = rs->losses > 0 &&
 		    inet_csk(sk)->icsk_ca_state != TCP_CA_Loss;
-	u32 acked = rs->acked_sacked;
+	u32 acked = rs->acked_sacked, arrived = ftat_arrived(sk);
 	u64 spent_us = tp->tcp_mstamp - ca->begun_us;
 
 	ca->app_limited |= !limited && cc_nothing_to_send(sk);
@@ -179,11 +199,11 @@ static void ftat_cong_control(CC_CONTROL_ARGS)
 	}
 	if (ca->phase == FTAT_START) {
 		if (acked && ca->srtt)
-			ftat_begin(sk, cc_delivered(tp) - acked);
+			ftat_begin(sk, arrived - acked);
 	} else if (ca->phase == FTAT_INCREASE) {
 		if (loss) {
 			ca->threshold = tcp_snd_cwnd(tp);
-			ftat_begin(sk, cc_delivered(tp));
+			ftat_begin(sk, arrived);
 		} else if (limited && !ended) {
 			ftat_increase(sk, acked);
 		}
@@ -212,7 +232,7 @@ static void ftat_set_state(struct sock *sk, u8 new_state)
 
 	if (cc_timed_out(sk, new_state, ca->reduced)) {
 		if (ca->phase == FTAT_MEASURE)
-			cc_set_cwnd(tp, cc_delivered(tp) - ca->delivered, 1);
+			cc_set_cwnd(tp, ftat_arrived(sk) - ca->delivered, 1);
 		else if (inet_csk(sk)->icsk_ca_state != TCP_CA_Loss)
 			/* prior_cwnd is older if a recovery is under way */
 			ca->threshold = ca->cwnd;
@@ -220,7 +240,7 @@ static void ftat_set_state(struct sock *sk, u8 new_state)
 		ca->growth = 0;
 	} else if (new_state == TCP_CA_CWR && ca->phase == FTAT_INCREASE) {
 		ca->threshold = tcp_snd_cwnd(tp);
-		ftat_begin(sk, cc_delivered(tp));
+		ftat_begin(sk, ftat_arrived(sk));
 	}
 	if (cc_loss_over(new_state))
 		ca->reduced = 0;

@@ -38,7 +38,8 @@
  *    not to add after a loss that comes early, it does; by Kato's listing nothing
  *    is added then, which leaves out nearly every loss past the flat period.
  *    rises=0 (default) is the listing; rises=1 with ratio_responsive=64 (1 - 1 /
- *    2.8) is eq 3.1.
+ *    2.8) is eq 3.1. Kato's numbers do not decide: the published gain of 10 % with
+ *    tp = 0.9 beside as many TCP flows comes with neither.
  *  - The cheap ALI update of s4.1: past the flat period the ALI rises by one
  *    packet per step_smooth (6) or step_responsive (3) delivered packets; 0 is
  *    the exact mean.

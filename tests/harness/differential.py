@@ -112,6 +112,7 @@ class _Driver:
         """Whether the stack says that the window was in use, before this ACK changed it."""
         self.rtt_s: float | None = None
         self.recover = first.nxt
+        self.reported, self.twice = first.duplicates, 0
         self.undone = self.recovered = self.owns_window = self.estimated = False
         if first.delivered > 1 and first.ssthresh != INFINITE_SSTHRESH:  # chosen in the middle of a connection
             spec.ssthresh = float(first.ssthresh)
@@ -120,7 +121,10 @@ class _Driver:
     def feed(self, h: Hook) -> None:
         self.spec.clock_ns = h.now_ns
         self.spec.on_delivered(h.delivered)
-        self.spec.on_duplicates(min(h.duplicates, h.retrans))
+        if h.duplicates <= h.retrans:  # else the path has made some, and the stack does not count them as delivered
+            self.twice += h.duplicates - self.reported
+        self.reported = h.duplicates
+        self.spec.on_duplicates(self.twice)
         self.result.largest = max(self.result.largest, h.cwnd)
         handler = _HANDLERS.get(h.hook)
         if handler is not None:

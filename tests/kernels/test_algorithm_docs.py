@@ -55,6 +55,17 @@ def test_the_index_names_every_algorithm_that_an_experiment_may_use() -> None:
     assert re.search(r"`westwood`.*Westwood\+", text)
 
 
+def test_what_was_measured_stands_on_the_algorithm_s_page() -> None:
+    pages = algorithm_docs.pages()
+    kept = sorted((lab.ROOT / "docs/algorithms/measured").glob("*.md"))
+    assert kept
+    for file in kept:
+        licence, *lines = file.read_text().splitlines()
+        page = pages[lab.ROOT / f"docs/algorithms/{file.name}"].splitlines()
+        assert "SPDX" in licence
+        assert [line for line in lines if line and line not in page] == []
+
+
 def test_prose_equations_and_lists_of_a_header_keep_their_shape(tmp_path: Path) -> None:
     source = tmp_path / "tcp_zeta.c"
     source.write_text(HEADER + '.name\t= "zeta",\n')

@@ -28,6 +28,12 @@ u32 window(s64 estimate, u32 rtt_us)
 
 	return astart_window(&filter, rtt_us);
 }
+u32 raised(s64 estimate, u32 rtt_us, u32 ssthresh)
+{
+	struct astart_filter filter = { .estimate = estimate };
+
+	return astart_raised(&filter, rtt_us, ssthresh);
+}
 """
 DROPS = """
 void add(struct cc_drops *drops, u64 now_us) { cc_drops_add(drops, now_us); }
@@ -50,6 +56,7 @@ def astart(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     built.rate.restype = built.moved.restype = ctypes.c_int64
     built.moved.argtypes = [ctypes.c_int64] * 3 + [ctypes.c_uint32] * 2
     built.window.argtypes, built.window.restype = [ctypes.c_int64, ctypes.c_uint32], ctypes.c_uint32
+    built.raised.argtypes, built.raised.restype = [ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint32], ctypes.c_uint32
     return built
 
 
@@ -86,6 +93,28 @@ def test_the_window_of_an_estimate_is_whole_packets_and_never_wraps(
     astart: ctypes.CDLL, estimate: int, rtt: int
 ) -> None:
     assert astart.window(estimate, rtt) == min(max(estimate, 0) * rtt // 10**6 >> 16, 2**31 - 1)
+
+
+@given(estimate=st.integers(-(2**61), MOST_RATE), rtt=st.integers(0, 2**24 - 1), ssthresh=st.integers(2, 2**31 - 1))
+@example(estimate=2**38 - 1, rtt=2**24 - 1, ssthresh=2**27 - 1)
+@example(estimate=2**38, rtt=2**24 - 1, ssthresh=2)
+@example(estimate=10**6 << 16, rtt=100, ssthresh=99)  # exactly 100 packets
+@example(estimate=(10**6 << 16) - 1, rtt=100, ssthresh=99)
+def test_the_threshold_rises_to_the_window_and_never_falls(
+    astart: ctypes.CDLL, estimate: int, rtt: int, ssthresh: int
+) -> None:
+    assert astart.raised(estimate, rtt, ssthresh) == max(ssthresh, astart.window(estimate, rtt))
+
+
+@given(st.integers(0, 40), st.integers(0, 24), st.integers(2, 2**20))
+def test_the_threshold_is_exact_where_one_packet_decides(
+    astart: ctypes.CDLL, rate_bits: int, rtt_bits: int, ssthresh: int
+) -> None:
+    for estimate in (2**rate_bits - 1, 2**rate_bits):
+        for rtt in (max(1, 2**rtt_bits - 1), min(2**rtt_bits, 2**24 - 1)):
+            exact = estimate * rtt // 10**6 >> 16
+            for at in {max(2, exact - 1), max(2, exact), ssthresh}:
+                assert astart.raised(estimate, rtt, min(at, 2**31 - 1)) == max(min(at, 2**31 - 1), min(exact, 2**31 - 1))
 
 
 @given(st.lists(st.integers(1, 10**9), min_size=2, max_size=50))
