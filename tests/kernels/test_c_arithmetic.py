@@ -114,7 +114,9 @@ def test_the_threshold_is_exact_where_one_packet_decides(
         for rtt in (max(1, 2**rtt_bits - 1), min(2**rtt_bits, 2**24 - 1)):
             exact = estimate * rtt // 10**6 >> 16
             for at in {max(2, exact - 1), max(2, exact), ssthresh}:
-                assert astart.raised(estimate, rtt, min(at, 2**31 - 1)) == max(min(at, 2**31 - 1), min(exact, 2**31 - 1))
+                assert astart.raised(estimate, rtt, min(at, 2**31 - 1)) == max(
+                    min(at, 2**31 - 1), min(exact, 2**31 - 1)
+                )
 
 
 @given(st.lists(st.integers(1, 10**9), min_size=2, max_size=50))

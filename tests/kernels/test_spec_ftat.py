@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given

@@ -332,7 +332,10 @@ def test_only_these_calculations_contradict(calculated: dict[str, list[Check]]) 
         "afifi2014-tab7",  # Linux' westwood has another filter than the Westwood+ of the thesis
     }
     unexplained = {name for name, found in wrong.items() if not all(found)}
-    gain = {"kato2012-claim5.1.2", "kato2012-fig5.8"}  # eq 3.1 as it stands gives it in the calculation, and not beside TCP
+    gain = {
+        "kato2012-claim5.1.2",
+        "kato2012-fig5.8",
+    }  # eq 3.1 as it stands gives it in the calculation, and not beside TCP
     assert unexplained == {"kato2012-tab5.1", "kato2012-tab5.2", "kato2012-claim5.2.3"} | gain
 
 
