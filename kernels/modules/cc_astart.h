@@ -14,7 +14,7 @@
 #define ASTART_SHIFT	16
 #define ASTART_DT_MAX	((1U << 24) - 1)	/* us */
 #define ASTART_PACKETS_MAX BIT(24)
-#define ASTART_SMALL	(1ULL << 38)	/* times 2^25 stays below 2^63 */
+#define ASTART_SMALL	0x4000000000ULL	/* 2^38, times 2^25 below 2^63 */
 
 /* Parameters of a module that includes this, which Kbuild links with cc_astart.c */
 extern unsigned int astart_tau_ms;
