@@ -10,6 +10,8 @@ from base import quantities
 from testbed.campaign.model import Campaign
 
 DAY_S = 86400.0
+ROUNDING_S = 0.001
+"""Later than a day after a transfer, so that no rounding of the sum makes it a moment less than a day."""
 VOLUME, VOLUME_PER_DAY = "1000GB", "100GB"
 """Of a campaign between real hosts whose file says nothing: what it may load others' networks with, so that no slip in
 `every` or `pause` goes on for weeks."""
@@ -47,5 +49,5 @@ def day_left_s(campaign: Campaign, events: Sequence[dict[str, Any]], size: int, 
             break
         total -= count
         if total + size <= limit or total == 0:
-            return max(0.0, time_s + DAY_S - now_s)
+            return max(0.0, time_s + DAY_S - now_s) + ROUNDING_S
     return 0.0

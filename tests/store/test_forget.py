@@ -53,7 +53,7 @@ def test_forgetting_gives_the_space_back(
     assert left - empty < 0.5 * (full - empty), "three of four runs are gone"
     assert database.rows(digest) == [kept] and kept[0] > 0
     assert actions.forget(database.url, "quickstart", None) == 0
-    assert database.rows(size)[0][0] - empty < 0.05 * (full - empty)
+    assert database.rows(size)[0][0] - empty < 0.1 * (full - empty), "half a megabyte is the database's own catalogue"
     assert "MB less" in capsys.readouterr().out
 
 
