@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the first process finds the checkout by itself
@@ -50,6 +51,23 @@ def mount_all() -> None:
             module.__path__ = [place.replace(checkout, SOURCE, 1) for place in module.__path__]
 
 
+def plain_environment(**kept: str) -> None:
+    """What programs of a guest see of the environment is the same on every machine, but for what is kept."""
+    os.environ.clear()
+    os.environ.update(kept, PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
+
+
+def first_process(work: Callable[[], None]) -> None:
+    """Do the work of a guest's first process, tell the launcher of whatever goes wrong, and power off."""
+    try:
+        work()
+    except BaseException:  # noqa: BLE001 — whatever it is, the launcher must hear of it
+        for line in traceback.format_exc().splitlines():
+            say("error " + line)
+    finally:
+        power_off()
+
+
 def without_setuptools() -> None:
     """Let Mininet's `import distutils.version` find Python's own.
 
@@ -65,9 +83,7 @@ def main() -> None:
     log_everything()
     os.chdir("/tmp")
     host_folder = os.environ["WARPBED_OUT"]
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    os.environ.clear()
-    os.environ.update(kept, PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
+    plain_environment(**{name: os.environ[name] for name in KEPT if name in os.environ})
     from agent import beginning, tcp_memory
     from agent.main import Setting, execute
     from plan.model import from_json
@@ -81,10 +97,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except BaseException:  # noqa: BLE001 — whatever it is, the launcher must hear of it
-        for line in traceback.format_exc().splitlines():
-            say("error " + line)
-    finally:
-        power_off()
+    first_process(main)

@@ -58,16 +58,24 @@ def _busy(kernel: GuestKernel, run: Execution) -> Outcome:
             burner.wait()
 
 
-def _interrupted(kernel: GuestKernel, run: Execution) -> Outcome:
-    """The guest is stopped and goes on every few milliseconds, its boot included."""
-    ended, stopped = threading.Event(), list[int]()
-    thread = threading.Thread(target=_interrupt, args=(str(run.folder), ended, stopped))
+@contextlib.contextmanager
+def _beside(work: Callable[[str, threading.Event, list[int]], None], run: Execution, done: list[int]) -> Iterator[None]:
+    """Something that happens to a run's guest in a thread of its own, and notes what it did."""
+    ended = threading.Event()
+    thread = threading.Thread(target=work, args=(str(run.folder), ended, done))
     thread.start()
     try:
-        outcome = launch.execute(kernel, run)
+        yield
     finally:
         ended.set()
         thread.join()
+
+
+def _interrupted(kernel: GuestKernel, run: Execution) -> Outcome:
+    """The guest is stopped and goes on every few milliseconds, its boot included."""
+    stopped = list[int]()
+    with _beside(_interrupt, run, stopped):
+        outcome = launch.execute(kernel, run)
     if not stopped:
         raise RuntimeError("the guest was never stopped")
     return outcome
@@ -94,14 +102,9 @@ def _pressed(kernel: GuestKernel, run: Execution) -> Outcome:
     own = run.folder / LONG
     own.mkdir()
     kernel = replace(kernel, linux=Path(shutil.copy2(kernel.linux, own)))
-    ended, taken = threading.Event(), list[int]()
-    thread = threading.Thread(target=_take, args=(str(run.folder), ended, taken))
-    thread.start()
-    try:
+    taken = list[int]()
+    with _beside(_take, run, taken):
         outcome = launch.execute(kernel, run)
-    finally:
-        ended.set()
-        thread.join()
     if not sum(taken):
         raise RuntimeError(
             "nothing of the guest's memory was taken; it needs root or CAP_SYS_NICE, and Linux 5.10 or newer"

@@ -48,7 +48,16 @@ class Document:
         except (YAMLError, ValueError) as error:
             raise SpecError([Problem(file, 1, "", f"not YAML: {error}")]) from error
         except TypeError as error:  # a list or a mapping in the place of a key
-            raise SpecError([Problem(file, 1, "", "not YAML for plain data: a key is no single value")]) from error
+            raise SpecError(
+                [
+                    Problem(
+                        file,
+                        1,
+                        "",
+                        "not YAML for plain data: a key is no single value; write a name before each colon, no list and no mapping",
+                    )
+                ]
+            ) from error
         self._count = 0
         self._moved: dict[Loc, int] = {}
         self.data = self._plain(self._tree, 0)

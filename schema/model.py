@@ -207,7 +207,7 @@ class Sweep(Model):
             if missing:
                 raise ValueError(f"an entry of list has no value for {', '.join(sorted(missing))}")
         if not self.factorial and not self.combinations and set(self.parameters) != drawn:
-            raise ValueError("a sweep needs factorial, list or both")
+            raise ValueError("a sweep needs factorial, list or drawn")
         if self.factorial and set(self.factorial) | drawn != set(self.parameters):
             missing = set(self.parameters) - set(self.factorial) - drawn
             raise ValueError(f"factorial has no values for {', '.join(sorted(missing))}")

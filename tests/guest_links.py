@@ -14,13 +14,11 @@ import socket
 import struct
 import sys
 import time
-import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from agent import init
-from base.linux import power_off
 from plan.console import OUT, say
 
 RECORD = struct.Struct("<iqqi?")
@@ -127,10 +125,4 @@ def network_statistics(pid: int) -> object:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except BaseException:  # noqa: BLE001 — whatever it is, the test must hear of it
-        for line in traceback.format_exc().splitlines():
-            say("error " + line)
-    finally:
-        power_off()
+    init.first_process(main)

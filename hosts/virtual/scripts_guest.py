@@ -10,13 +10,12 @@ import os
 import subprocess
 import sys
 import time
-import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent import init
-from base.linux import CLONE_NEWNET, insert_module, power_off, unshare
+from base.linux import CLONE_NEWNET, insert_module, unshare
 from plan.console import MODULES, OUT, say
 
 OUTPUT_BYTES = 20_000
@@ -48,8 +47,7 @@ def answer(orders: dict, script: dict) -> dict:  # type: ignore[type-arg]
 def main() -> None:
     init.mount_all()
     os.chdir("/tmp")
-    os.environ.clear()
-    os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
+    init.plain_environment()
     orders = json.loads(Path(OUT, "orders.json").read_text())
     if orders["module"]:
         insert_module(Path(MODULES, f"{orders['module']}.ko"))
@@ -65,10 +63,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except BaseException:  # noqa: BLE001 — whatever it is, the launcher must hear of it
-        for line in traceback.format_exc().splitlines():
-            say("error " + line)
-    finally:
-        power_off()
+    init.first_process(main)

@@ -24,6 +24,7 @@ from tests import reliability
 from tests.faults.cases import Case
 from tests.faults.forks import forked
 from tests.faults.registry import CASES
+from tests.processes import processes_of
 from tests.waiting import wait_until
 
 NAMES = ("transfer", "collect", "run", "reproduce")
@@ -56,7 +57,7 @@ def run(name: str, folder: Path, kills: int, seed: int) -> Outcome:
         moment_s = draw.random() * took_s
         outcome.kills += 1
         outcome.running += killed(case, moment_s)
-        wait_until(lambda data=data: not living(data), GONE_WITHIN_S, say=lambda data=data: living(data))  # type: ignore[misc]
+        wait_until(lambda data=data: not processes_of(data), GONE_WITHIN_S, say=lambda data=data: processes_of(data))  # type: ignore[misc]
         wrong = case.check(whole=False, settled=False)
         code, words = forked(case.work)
         if code:
@@ -78,20 +79,6 @@ def killed(case: Case, moment_s: float) -> bool:
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     return os.WIFSIGNALED(status)
-
-
-def living(folder: Path) -> list[str]:
-    """Command lines of processes that still name the folder."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if str(folder) in line:
-                found.append(line)
-    return found
 
 
 def main() -> int:

@@ -18,6 +18,7 @@ import pytest
 
 from hosts.virtual.launch import GuestKernel
 from tests import lab
+from tests.processes import processes_of
 from tests.waiting import wait_until
 
 TWO = lab.SMALL.replace("duration: 5s", "duration: 2s") + "repeats: 2\n"
@@ -38,20 +39,6 @@ def start(tmp_path: Path) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-
-
-def processes_of(folder: Path) -> list[str]:
-    """Command lines of living processes that name the folder."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if str(folder) in line:
-                found.append(line)
-    return found
 
 
 def mounts_of(folder: Path) -> list[str]:

@@ -84,7 +84,7 @@ def test_each_path_goes_with_each_combination_of_the_others(tmp_path: Path) -> N
         ("factor: 2}, buffer", "factor: 1}, buffer", "greater than 1"),
         ("{rate: {value", "{rat: {value", "did you mean rate?"),
         ("{cca: reno}", "{cca: reno, rate: 5mbit}", "rate: drawn, and given values as well"),
-        ("[{cca: reno}, {cca: cubic}]", "[]", "a sweep needs factorial, list or both"),
+        ("[{cca: reno}, {cca: cubic}]", "[]", "a sweep needs factorial, list or drawn"),
         ("value: 40p", "value: 40p, in: text", "write {} once"),
         ("value: 40p", "value: 40q", "is not a buffer"),
     ],
