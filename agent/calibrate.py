@@ -49,9 +49,12 @@ def calibrate(network: BuiltNetwork, plan: Plan, mode: str) -> dict[str, Any]:
     for number in list(wanted)[: MOST_LINKS[mode]]:
         rows += [measure_direction(ends, plan, mode) for ends in _ends(network, plan, number)]
     return {
-        "mode": mode, "realtime": plan.realtime, "directions": rows, "left_out": max(0, left_out),
+        "mode": mode,
+        "realtime": plan.realtime,
+        "directions": rows,
+        "left_out": max(0, left_out),
         "timer_late_ns": timer_lateness_ns(),
-    }  # fmt: skip
+    }
 
 
 def crossed(plan: Plan) -> set[int]:

@@ -43,10 +43,15 @@ def facts(pid: int) -> dict[str, Any]:
     limits = {line[:26].strip(): line[26:47].strip() for line in (folder / "limits").read_text().splitlines()[1:]}
     root = next(line for line in (folder / "mounts").read_text().splitlines() if line.split()[1] == "/")
     return {
-        "uid": int(status["Uid"].split()[0]), "capabilities": int(status["CapEff"], 16), "no_new_privs": status["NoNewPrivs"] == "1",
-        "read_only": "ro" in root.split()[3].split(","), "memory_bytes": limits["Max address space"], "cpu_s": limits["Max cpu time"],
-        "file_bytes": limits["Max file size"], "files": limits["Max open files"],
-    }  # fmt: skip
+        "uid": int(status["Uid"].split()[0]),
+        "capabilities": int(status["CapEff"], 16),
+        "no_new_privs": status["NoNewPrivs"] == "1",
+        "read_only": "ro" in root.split()[3].split(","),
+        "memory_bytes": limits["Max address space"],
+        "cpu_s": limits["Max cpu time"],
+        "file_bytes": limits["Max file size"],
+        "files": limits["Max open files"],
+    }
 
 
 def unused_user() -> int:

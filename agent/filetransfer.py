@@ -137,8 +137,11 @@ def send(
         if not hmac.compare_digest(_exactly(control, hashlib.sha256().digest_size), proof(key, b"receiver", nonces)):
             raise TransferError("the receiver does not know the key of this attempt")
         if pacing_bps is not None:
-            data.setsockopt(socket.SOL_SOCKET, socket.SO_MAX_PACING_RATE if hasattr(socket, "SO_MAX_PACING_RATE") else 47,
-                            struct.pack("=Q", pacing_bps // 8))  # fmt: skip
+            data.setsockopt(
+                socket.SOL_SOCKET,
+                socket.SO_MAX_PACING_RATE if hasattr(socket, "SO_MAX_PACING_RATE") else 47,
+                struct.pack("=Q", pacing_bps // 8),
+            )
         data.setsockopt(socket.IPPROTO_TCP, TCP_USER_TIMEOUT, int(silence_s * 1000))
         data.settimeout(silence_s)
         started = time.monotonic()

@@ -37,8 +37,11 @@ class Holders:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", os.path.abspath(__file__)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                bufsize=1,
+            )
         answer = self._ask("new")
         if not answer.isdigit():
             raise OSError(f"no namespaces for a node: {answer or 'the process that holds them ended'}")

@@ -79,8 +79,10 @@ class MachineNetwork:
             # in a process of its own: process 1 is this one, and its namespace must stay the machine's meanwhile
             subprocess.run(
                 ["nsenter", "--target", str(self.pid(holder)), "--net", "ip", "-batch", "-"],
-                input="\n".join(lines) + "\n", text=True, capture_output=True,
-            )  # fmt: skip
+                input="\n".join(lines) + "\n",
+                text=True,
+                capture_output=True,
+            )
         self._taken = []
         for process in self._holders.values():
             process.kill()

@@ -132,9 +132,10 @@ class _End:
     def run(self) -> None:
         t = self.transfer
         self.facts["environment"] = {
-            "kernel": environment.kernel(), "tools": dict(environment.tools()),
+            "kernel": environment.kernel(),
+            "tools": dict(environment.tools()),
             "nodes": {t.side: environment.node(os.getpid(), [t.interface])},
-        }  # fmt: skip
+        }
         expression = ["tcp", "port", str(t.port), "and", "host", t.peer]
         self._capture = TcpdumpCapture(
             os.getpid(), t.interface, t.snap_bytes, self.folder, t.packets_at_most, tuple(expression), die_with_parent

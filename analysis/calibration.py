@@ -196,10 +196,14 @@ def shown(value: float | None, unit: str) -> str:
 def as_text(row: Row) -> dict[str, str]:
     """A row for readers; what is not ok says why."""
     return {
-        "link": row.link, "quantity": row.quantity, "asked": shown(row.asked, row.unit),
-        "measured": shown(row.measured, row.unit), "allowed ±": shown(row.allowed, row.unit), "verdict": row.verdict,
+        "link": row.link,
+        "quantity": row.quantity,
+        "asked": shown(row.asked, row.unit),
+        "measured": shown(row.measured, row.unit),
+        "allowed ±": shown(row.allowed, row.unit),
+        "verdict": row.verdict,
         "why": "" if row.verdict == OK else row.note,
-    }  # fmt: skip
+    }
 
 
 def off(rows: list[Row]) -> Iterator[Row]:

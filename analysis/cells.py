@@ -86,9 +86,13 @@ def _place(cell: Cell, parameter: str) -> tuple[tuple[str, str], ...]:
 def _estimate(estimate: Estimate) -> dict[str, Any]:
     t, bootstrap = estimate.t_interval, estimate.bootstrap_interval
     return {
-        "n": estimate.n, "mean": estimate.mean, "t_low": t.low if t else None, "t_high": t.high if t else None,
-        "bootstrap_low": bootstrap.low if bootstrap else None, "bootstrap_high": bootstrap.high if bootstrap else None,
-    }  # fmt: skip
+        "n": estimate.n,
+        "mean": estimate.mean,
+        "t_low": t.low if t else None,
+        "t_high": t.high if t else None,
+        "bootstrap_low": bootstrap.low if bootstrap else None,
+        "bootstrap_high": bootstrap.high if bootstrap else None,
+    }
 
 
 def as_json(rows: Sequence[Mapping[str, Any]]) -> str:

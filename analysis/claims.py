@@ -270,13 +270,20 @@ def as_data(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Findings as JSON holds them."""
     return [
         {
-            "source": finding.claim.source, "claim": finding.words, "says": finding.claim.says, "outcome": finding.outcome,
-            "known": finding.known, "reason": finding.reason, "seeds_more": finding.more,
-            "parts": [{"where": part.label, "outcome": part.outcome, "statements": [_statement(seen) for seen in part.seen]}
-                      for part in finding.parts],
+            "source": finding.claim.source,
+            "claim": finding.words,
+            "says": finding.claim.says,
+            "outcome": finding.outcome,
+            "known": finding.known,
+            "reason": finding.reason,
+            "seeds_more": finding.more,
+            "parts": [
+                {"where": part.label, "outcome": part.outcome, "statements": [_statement(seen) for seen in part.seen]}
+                for part in finding.parts
+            ],
         }
         for finding in findings
-    ]  # fmt: skip
+    ]
 
 
 def _statement(seen: Seen) -> Mapping[str, Any]:

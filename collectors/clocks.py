@@ -56,10 +56,16 @@ class Clocks:
         for name, (against, sentences) in self.estimates.items():
             clock = self.known[name]
             measured = {key: value for key, value in asdict(sentences).items() if key != "clock"}
-            rows.append({
-                "clock": name, "against": against, "reference_ns": clock.reference_ns, "offset_us": clock.offset_ns / 1e3,
-                "drift_ppm": clock.drift_ppm, **measured,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "clock": name,
+                    "against": against,
+                    "reference_ns": clock.reference_ns,
+                    "offset_us": clock.offset_ns / 1e3,
+                    "drift_ppm": clock.drift_ppm,
+                    **measured,
+                }
+            )
         return rows + [{"clock": name, "against": None} for name in self.unknown]
 
 

@@ -58,8 +58,12 @@ def build() -> Path:
     with locked(cache_dir() / "native" / ".locks" / "target"):
         completed = subprocess.run(
             [cargo, "build", "--release", "--locked", "--quiet"],
-            cwd=FUZZ, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=FUZZ,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if completed.returncode:
         last_lines = "\n".join(completed.stderr.strip().splitlines()[-LAST_LINES:])
         raise NativeError(f"the fuzzers could not be built ({cargo}):\n{last_lines}")

@@ -18,8 +18,17 @@ from collectors import pcap
 from collectors.clock import Estimate, estimate
 
 HANDSHAKE_COLUMNS = [
-    "flow", "src_addr", "src_port", "dst_addr", "dst_port", "initial_seq", "time_ns", "forward", "handshake", "responder_share",
-]  # fmt: skip
+    "flow",
+    "src_addr",
+    "src_port",
+    "dst_addr",
+    "dst_port",
+    "initial_seq",
+    "time_ns",
+    "forward",
+    "handshake",
+    "responder_share",
+]
 
 
 def clock_between(a: Path, b: Path, flows: Sequence[pcap.Flow] = ()) -> Estimate | None:

@@ -81,8 +81,11 @@ def inside(root: Path, script: str, purpose: str) -> str:
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
     completed = subprocess.run(
         ["unshare", *user, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", CHROOT, "chroot", script],
-        cwd=root, capture_output=True, text=True, errors="replace",
-    )  # fmt: skip
+        cwd=root,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
     output = completed.stdout + completed.stderr
     if completed.returncode:
         raise BuildError(f"{purpose} in {root.name} failed:\n{telling_lines(output)}")

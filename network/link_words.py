@@ -361,9 +361,12 @@ def _red(kind: str, named: Mapping[str, str]) -> dict[str, Any]:
         raise ValueError(f"weight={named['weight']}: between {2**-20:.1e} and 0.5")
     unit = "bytes" if kind == "red" else "packets"
     return {
-        f"min_{unit}": sizes["min"], f"max_{unit}": sizes["max"], "probability": probability, "weight": weight,
+        f"min_{unit}": sizes["min"],
+        f"max_{unit}": sizes["max"],
+        "probability": probability,
+        "weight": weight,
         "packet_bytes": packet,
-    }  # fmt: skip
+    }
 
 
 def _share(name: str) -> Callable[[str], dict[str, Any]]:

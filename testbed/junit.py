@@ -31,10 +31,14 @@ class Case:
 def of_outcomes(found: Outcomes) -> list[Case]:
     """The guards, claims and published numbers of an experiment."""
     cases = [
-        Case("guards", f"{one.expectation.metric} {one.expectation.bound}{_where(one.expectation.where)}",
-             "passed" if one.outcome == "holds" else "failed", guard_line(one))
+        Case(
+            "guards",
+            f"{one.expectation.metric} {one.expectation.bound}{_where(one.expectation.where)}",
+            "passed" if one.outcome == "holds" else "failed",
+            guard_line(one),
+        )
         for one in found.guards
-    ]  # fmt: skip
+    ]
     for claim in found.claims:
         outcome: Literal["passed", "failed", "skipped"] = "passed" if claim.outcome == "holds" else "skipped"
         cases.append(
@@ -72,11 +76,17 @@ def of_criteria(found: Sequence[Criterion]) -> list[Case]:
     """The claims of an evaluation, by criterion; what is not decided is skipped."""
     outcomes: dict[str, Literal["passed", "failed", "skipped"]] = {"holds": "passed", "contradicted": "failed"}
     return [
-        Case(one.name, said.says, outcomes.get(said.outcome, "skipped"),
-             f"{said.outcome}: {said.words} ({said.reason}) [RFC 9743, {one.section}: {one.level} {one.asks}]".replace(" ()", ""))
+        Case(
+            one.name,
+            said.says,
+            outcomes.get(said.outcome, "skipped"),
+            f"{said.outcome}: {said.words} ({said.reason}) [RFC 9743, {one.section}: {one.level} {one.asks}]".replace(
+                " ()", ""
+            ),
+        )
         for one in found
         for said in one.said
-    ]  # fmt: skip
+    ]
 
 
 def of_changes(changes: Sequence[Change]) -> list[Case]:

@@ -105,8 +105,13 @@ def inside(root: Path, command: str, user: str, cache: Path | None) -> tuple[int
     as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"] if user != "root" else []
     process = subprocess.Popen(
         [*namespaces, "env", f"CACHE={cache or ''}", "sh", "-c", ENTER, "sh", str(root), *as_user, "sh", "-c", command],
-        env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent,
-    )  # fmt: skip
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=die_with_parent,
+    )
     lines = []
     assert process.stdout is not None
     for line in process.stdout:

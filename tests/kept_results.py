@@ -31,9 +31,11 @@ MOST_BYTES = 400_000_000
 def code() -> str:
     """Identifies everything but the experiment: the project's code, its packages, the kernel build and the user land."""
     files = sorted(
-        file for top in ROOT.iterdir() if top.is_dir() and top.name not in OTHERS and not top.name.startswith(".")
+        file
+        for top in ROOT.iterdir()
+        if top.is_dir() and top.name not in OTHERS and not top.name.startswith(".")
         for file in top.rglob("*.py")
-    )  # fmt: skip
+    )
     hashes = [[str(file.relative_to(ROOT)), sha256_of(file)] for file in files]
     return digest([hashes, sha256_of(ROOT / "requirements.lock"), native.key(), find("default").key, dict(userland())])
 

@@ -18,8 +18,11 @@ def answer(arguments: dict[str, Any], *, check: bool = False, netns: str | None 
     given = {**arguments, "_ansible_check_mode": check, "_ansible_remote_tmp": "/tmp"}
     done = subprocess.run(
         [*(["ip", "netns", "exec", netns] if netns else []), sys.executable, MODULE],
-        input=json.dumps({"ANSIBLE_MODULE_ARGS": given}), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        input=json.dumps({"ANSIBLE_MODULE_ARGS": given}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout.lstrip().startswith("{"), done.stdout + done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     assert bool(result.get("failed")) == (done.returncode != 0)

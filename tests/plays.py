@@ -31,11 +31,19 @@ def start(
     given = ["-e", json.dumps(variables)] if variables else []
     return subprocess.Popen(
         [BIN / "ansible-playbook", lab.ROOT / "playbooks" / f"{playbook}.yml", *given, *arguments],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=lab.ROOT,
-        env={**(environment or os.environ), "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"), "PYTHONPATH": str(lab.ROOT),
-             **(recap.WORDS if counted else {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=lab.ROOT,
+        env={
+            **(environment or os.environ),
+            "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"),
+            "PYTHONPATH": str(lab.ROOT),
+            **(recap.WORDS if counted else {}),
+        },
         start_new_session=True,
-    )  # fmt: skip
+    )
 
 
 def run(playbook: str, *arguments: str | Path, code: int = 0, timeout_s: float | None = 300, **more: Any) -> str:

@@ -20,9 +20,12 @@ from base.paths import ROOT
 
 DATA, PAGE = ROOT / "docs/reliability.json", ROOT / "docs/reliability.md"
 COMMANDS = {
-    "transfer": "campaign's transfer", "collect": "`collect`", "run": "`execute`, after the host",
-    "reproduce": "`reproduce`, after the host", "store load": "`store load`, messages with the database included",
-}  # fmt: skip
+    "transfer": "campaign's transfer",
+    "collect": "`collect`",
+    "run": "`execute`, after the host",
+    "reproduce": "`reproduce`, after the host",
+    "store load": "`store load`, messages with the database included",
+}
 ERRORS = {"EIO": "EIO", "ENOSPC": "ENOSPC", "SHORT": "half of what was asked"}
 
 

@@ -42,11 +42,13 @@ TRANSFERS = 4
 def inventory(hosts: SshHosts, folder: Path, **more: str) -> Path:
     entries = {
         name: {
-            "ansible_host": hosts.control(name), "wan_address": hosts.address(name), "wan_end_root": str(hosts.root(name)),
+            "ansible_host": hosts.control(name),
+            "wan_address": hosts.address(name),
+            "wan_end_root": str(hosts.root(name)),
             **({} if name == "a" else {"wan_consent": "the test, today"}),
         }
         for name in hosts.names
-    }  # fmt: skip
+    }
     for name, value in more.items():
         entries["b"][name] = value
     content = {

@@ -149,10 +149,12 @@ def low_orbit(p: Parameters) -> Direction:
 
     return replace(
         base,
-        varying_delay=steps(delays), delay_ns=int(max(value for _, value in delays)),
-        varying_rate=steps(rates), rate_bps=int(max(value for _, value in rates)),
+        varying_delay=steps(delays),
+        delay_ns=int(max(value for _, value in delays)),
+        varying_rate=steps(rates),
+        rate_bps=int(max(value for _, value in rates)),
         varying_loss=steps(losses) if losses else None,
-    )  # fmt: skip
+    )
 
 
 def _time(p: Parameters, name: str) -> int:

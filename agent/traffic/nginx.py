@@ -56,8 +56,11 @@ def _run(plan: TrafficPlan, folder: Path, control: Control) -> dict[str, Any]:
     with open(folder / "words", "w+") as words:
         process = subprocess.Popen(
             [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", "stderr"],
-            stdin=subprocess.DEVNULL, stdout=words, stderr=words, preexec_fn=die_with_parent,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=words,
+            stderr=words,
+            preexec_fn=die_with_parent,
+        )
         try:
             _wait_listening(plan, process, folder)
             control.ready()
@@ -69,9 +72,10 @@ def _run(plan: TrafficPlan, folder: Path, control: Control) -> dict[str, Any]:
     log = folder / "access.log"
     rows = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
     return {
-        "requests": len(rows), "failed_requests": sum(row[0] != "206" for row in rows),
+        "requests": len(rows),
+        "failed_requests": sum(row[0] != "206" for row in rows),
         "sent_bytes": sum(int(row[1]) for row in rows),
-    }  # fmt: skip
+    }
 
 
 def _wait_listening(plan: TrafficPlan, process: subprocess.Popen[bytes], folder: Path) -> None:

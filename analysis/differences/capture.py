@@ -10,8 +10,12 @@ from pathlib import Path
 
 from analysis.errors import ResultsError
 
-MAGICS = {b"\x4d\x3c\xb2\xa1": ("<", 1), b"\xa1\xb2\x3c\x4d": (">", 1), b"\xd4\xc3\xb2\xa1": ("<", 1000),
-b"\xa1\xb2\xc3\xd4": (">", 1000)}  # fmt: skip
+MAGICS = {
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+    b"\xd4\xc3\xb2\xa1": ("<", 1000),
+    b"\xa1\xb2\xc3\xd4": (">", 1000),
+}
 """First bytes of a capture → byte order, nanoseconds per unit of its times."""
 HEADER_BYTES, RECORD_BYTES, LARGEST_BYTES = 24, 16, 1 << 20
 ETHERNET_BYTES, IPV4 = 14, b"\x08\x00"

@@ -61,10 +61,12 @@ def parting(ours: Path, theirs: Path) -> Parting | None:
             continue
         following = [(one, other), *itertools.islice(both, AROUND)]
         return Parting(
-            ours.stem, number, tuple(before),
+            ours.stem,
+            number,
+            tuple(before),
             tuple(pair[0] for pair in following if pair[0] is not None),
             tuple(pair[1] for pair in following if pair[1] is not None),
-        )  # fmt: skip
+        )
     return None
 
 

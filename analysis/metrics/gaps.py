@@ -135,8 +135,13 @@ def bend(points: list[tuple[float, float]]) -> float:
 
 
 @metric(
-    "transfer_throughput_mbps", needs=(TRAFFIC,), unit="Mbit/s", label="Throughput per transfer", better="higher", keyed="traffic"
-)  # fmt: skip
+    "transfer_throughput_mbps",
+    needs=(TRAFFIC,),
+    unit="Mbit/s",
+    label="Throughput per transfer",
+    better="higher",
+    keyed="traffic",
+)
 def transfer_throughput_mbps(run: RunRecords) -> dict[str, float | None]:
     """Payload of a transfer over the time from its start until all of it was delivered, mean of the completed transfers of an entry.
 

@@ -111,8 +111,17 @@ def _panel(axis: Axes, experiment: Experiment, runs: Sequence[Run], metric: str,
         means = [cell.estimate(metric) for _, cell in points]
         y = [e.mean for e in means if e]
         low = [e.mean - e.t_interval.low if e.t_interval else 0.0 for e in means if e]
-        axis.errorbar(x, y, yerr=low, label=_brief(name) or "measured", color=COLOURS[i % len(COLOURS)],
-                      marker=MARKS[i % len(MARKS)], markersize=3, capsize=2, linestyle="-" if over else "none")  # fmt: skip
+        axis.errorbar(
+            x,
+            y,
+            yerr=low,
+            label=_brief(name) or "measured",
+            color=COLOURS[i % len(COLOURS)],
+            marker=MARKS[i % len(MARKS)],
+            markersize=3,
+            capsize=2,
+            linestyle="-" if over else "none",
+        )
     _printed(axis, experiment, metric, entry, over, every, list(groups))
     axis.set_title(f"{find(metric).label}" + (f" ({metric.partition('.')[2]})" if "." in metric else ""), fontsize=8)
     unit = find(metric).unit

@@ -89,11 +89,18 @@ def _line(value: Any) -> str:
 def _row(run: Run, wanted: Sequence[str]) -> dict[str, Any]:
     metrics = dict(run.metrics)
     return {
-        "run": run.run, "experiment": run.experiment, "host": run.host, "seed": run.seed, "params": dict(run.params),
-        "verdict": run.verdict, "packets": run.packets, "spec": run.inputs.get("spec", ""), "traces": run.inputs.get("traces", {}),
+        "run": run.run,
+        "experiment": run.experiment,
+        "host": run.host,
+        "seed": run.seed,
+        "params": dict(run.params),
+        "verdict": run.verdict,
+        "packets": run.packets,
+        "spec": run.inputs.get("spec", ""),
+        "traces": run.inputs.get("traces", {}),
         "whole": metrics.get(WHOLE) or digest(metrics)[:16],
         "metrics": {name: value for name in wanted if (value := lookup(metrics, name)) is not None},
-    }  # fmt: skip
+    }
 
 
 def _run(row: Mapping[str, Any]) -> Run:
@@ -112,6 +119,15 @@ def _run(row: Mapping[str, Any]) -> Run:
         else:
             metrics.setdefault(head, {})[part] = value
     return Run(
-        str(row["experiment"]), str(row["run"]), NOWHERE, seed=row["seed"], params=row["params"], host=row["host"], status="complete",
-        verdict=row["verdict"], metrics=metrics, packets=row["packets"], inputs={"spec": row["spec"], "traces": row["traces"]},
-    )  # fmt: skip
+        str(row["experiment"]),
+        str(row["run"]),
+        NOWHERE,
+        seed=row["seed"],
+        params=row["params"],
+        host=row["host"],
+        status="complete",
+        verdict=row["verdict"],
+        metrics=metrics,
+        packets=row["packets"],
+        inputs={"spec": row["spec"], "traces": row["traces"]},
+    )

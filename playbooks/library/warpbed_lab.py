@@ -128,13 +128,19 @@ def nic_facts(nic: str) -> dict[str, Any]:
     speed = (SYS_NET / nic / "speed").read_text().strip() if entry.get("operstate") == "UP" else ""
     device = SYS_NET / nic / "device"
     return {
-        "index": entry.get("ifindex"), "mac": entry.get("address"), "mtu": entry.get("mtu"),
-        "up": "UP" in entry.get("flags", []), "carrier": "LOWER_UP" in entry.get("flags", []),
+        "index": entry.get("ifindex"),
+        "mac": entry.get("address"),
+        "mtu": entry.get("mtu"),
+        "up": "UP" in entry.get("flags", []),
+        "carrier": "LOWER_UP" in entry.get("flags", []),
         "speed_mbps": int(speed) if speed.lstrip("-").isdigit() and int(speed) > 0 else None,
         "device": os.path.realpath(device) if device.exists() else None,
-        "addresses": [f"{i['local']}/{i['prefixlen']}" for i in entry.get("addr_info", []) if i.get("scope") == "global"],
-        "offloads": {name: offload(nic, name) for name in OFFLOADS}, "routes": routes(nic),
-    }  # fmt: skip
+        "addresses": [
+            f"{i['local']}/{i['prefixlen']}" for i in entry.get("addr_info", []) if i.get("scope") == "global"
+        ],
+        "offloads": {name: offload(nic, name) for name in OFFLOADS},
+        "routes": routes(nic),
+    }
 
 
 def routes(nic: str) -> list[str]:
@@ -162,14 +168,18 @@ def facts(request: dict[str, Any]) -> dict[str, Any]:
     room = os.statvfs("/")
     nics = {nic: nic_facts(nic) if (SYS_NET / nic).exists() else None for nic in request["nics"]}
     return {
-        "uid": os.geteuid(), "release": os.uname().release, "version": os.uname().version,
+        "uid": os.geteuid(),
+        "release": os.uname().release,
+        "version": os.uname().version,
         "free_bytes": room.f_bavail * room.f_frsize,
-        "nics": nics, "tools": [tool for tool in request["tools"] if shutil.which(tool) is None],
+        "nics": nics,
+        "tools": [tool for tool in request["tools"] if shutil.which(tool) is None],
         "algorithms": Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split(),
         "clock": output("chronyc", "-n", "-c", "tracking").strip().split(","),
-        "lacks": attempt(request["attempts"]), "governors": sorted({g.read_text().strip() for g in governors()}),
+        "lacks": attempt(request["attempts"]),
+        "governors": sorted({g.read_text().strip() for g in governors()}),
         "tuned": state_file(request).exists(),
-    }  # fmt: skip
+    }
 
 
 def attempt(lines: dict[str, list[str]]) -> dict[str, str]:

@@ -69,9 +69,12 @@ class Experiment:
                 )
         wanted = {name: show(value) for name, value in params.items()}
         return tuple(
-            run for run in self.runs
-            if all(show(run.seed if name == "seed" else run.params.get(name)) == value for name, value in wanted.items())
-        )  # fmt: skip
+            run
+            for run in self.runs
+            if all(
+                show(run.seed if name == "seed" else run.params.get(name)) == value for name, value in wanted.items()
+            )
+        )
 
     def metrics(self) -> Table:
         """A row per run: run, seed, `param.<name>`, verdict, and each metric that is one number (`units` has their units)."""
@@ -91,9 +94,13 @@ class Experiment:
     def flows(self) -> Table:
         """A row per run and flow: run, seed, `param.<name>`, and the flow's metrics."""
         names = self.parameters
-        return Table.of([
-            {"run": run.id, "seed": run.seed, **_params(run, names), **flow} for run in self.runs for flow in run.flows
-        ])  # fmt: skip
+        return Table.of(
+            [
+                {"run": run.id, "seed": run.seed, **_params(run, names), **flow}
+                for run in self.runs
+                for flow in run.flows
+            ]
+        )
 
     def records(self, name: str, columns: Sequence[str] | None = None) -> Table:
         """One of the records of all complete runs that have it: the columns run, seed, `param.<name>`, then the record's."""

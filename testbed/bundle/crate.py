@@ -58,21 +58,31 @@ def description(title: str, parts: Sequence[Part], files: Mapping[str, Content],
         name: crate.add_file(
             dest_path=name,
             properties={
-                "name": PurePosixPath(name).name, "contentSize": str(content.bytes), "sha256": content.sha256,
-                "encodingFormat": TYPES.get(PurePosixPath(name).suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream",
+                "name": PurePosixPath(name).name,
+                "contentSize": str(content.bytes),
+                "sha256": content.sha256,
+                "encodingFormat": TYPES.get(PurePosixPath(name).suffix)
+                or mimetypes.guess_type(name)[0]
+                or "application/octet-stream",
             },
         )
         for name, content in files.items()
-    }  # fmt: skip
+    }
     for part in parts:
         about = part.prepared.experiment
         places = (f"results/{part.name}/", f"figures/{part.name}/")
         made = [entities[name] for name in files if name.startswith(places)]
         entities[part.file]["description"] = about.title
         entity(
-            f"#run-{part.name}", "CreateAction", name=f"Runs of {part.name}", instrument=software, object=entities[part.file],
-            result=made, startTime=_time(part, first=True), endTime=_time(part, first=False),
-        )  # fmt: skip
+            f"#run-{part.name}",
+            "CreateAction",
+            name=f"Runs of {part.name}",
+            instrument=software,
+            object=entities[part.file],
+            result=made,
+            startTime=_time(part, first=True),
+            endTime=_time(part, first=False),
+        )
     document = crate.metadata.generate()
     for one in document["@graph"]:
         if one["@id"] == "./":

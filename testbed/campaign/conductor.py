@@ -244,9 +244,11 @@ class Conductor:
             have = " ".join(probes[SENDER]["algorithms"])
             raise GivenUpError(f"{sender_name}'s kernel has no {transfer.cca}; it has {have}")
         circumstances = {
-            "ends": {side: facts_of(probe) for side, probe in probes.items()}, "home_clock": skews,
-            "clock_limit_s": quantities.seconds(self.campaign.clock.offset_at_most), "path": self._path(transfer),
-        }  # fmt: skip
+            "ends": {side: facts_of(probe) for side, probe in probes.items()},
+            "home_clock": skews,
+            "clock_limit_s": quantities.seconds(self.campaign.clock.offset_at_most),
+            "path": self._path(transfer),
+        }
         place = Place(
             sender_name, self.ends[sender_name], receiver_name, self.ends[receiver_name], circumstances, interfaces
         )

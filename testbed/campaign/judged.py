@@ -25,9 +25,15 @@ def runs(folder: Path) -> Iterator[Run]:
             named = {name: params.get(name) for name in ("receiver", "size", "cca")}
             number = params.get("run")
             yield Run(
-                folder.name, file.parent.name, file.parent, seed=number if isinstance(number, int) else None, params=named,
-                status="complete", verdict=outcome.verdict, metrics={"completion_s": outcome.seconds},
-            )  # fmt: skip
+                folder.name,
+                file.parent.name,
+                file.parent,
+                seed=number if isinstance(number, int) else None,
+                params=named,
+                status="complete",
+                verdict=outcome.verdict,
+                metrics={"completion_s": outcome.seconds},
+            )
 
 
 def findings(campaign: Campaign, folder: Path) -> tuple[claims.Finding, ...]:

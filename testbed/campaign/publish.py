@@ -79,12 +79,21 @@ def arrange(
     (raw / "plan.json").write_text(plan.to_json())
     (raw / "guest.json").write_text(json.dumps(_facts(states, interfaces, circumstances), indent=1, sort_keys=True))
     document = {
-        "format": FORMAT, "experiment": campaign.campaign, "run": transfer.id, "seed": transfer.seed,
-        "params": transfer.params, "host": "wan", "status": "complete", "error": None, "verdict": None, "metrics": {},
-        "spec": spec, "environment": {"nodes": _nodes(states), "kernel": sender["environment"]["kernel"], "bottleneck": None},
+        "format": FORMAT,
+        "experiment": campaign.campaign,
+        "run": transfer.id,
+        "seed": transfer.seed,
+        "params": transfer.params,
+        "host": "wan",
+        "status": "complete",
+        "error": None,
+        "verdict": None,
+        "metrics": {},
+        "spec": spec,
+        "environment": {"nodes": _nodes(states), "kernel": sender["environment"]["kernel"], "bottleneck": None},
         "facts": circumstances,
         "timing": {"virtual_s": duration_s, "wall_s": round(duration_s, 3), "ended": int(time.time())},
-    }  # fmt: skip
+    }
     (folder / "run.json").write_text(json.dumps(document, indent=1) + "\n")
 
 

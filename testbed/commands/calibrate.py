@@ -86,9 +86,18 @@ def calibration_plan(plan: Plan) -> Plan:
         for name, settings in plan.hosts.items()
     }
     return dataclasses.replace(
-        plan, hosts=hosts, flows=(), traffic=(), captures=(), tcp_probe=False, sockets_interval_s=None, queues_interval_s=None,
-        cca_params={}, calibration="only", modules=tuple(m for m in plan.modules if not _is_algorithm(m.path)),
-    )  # fmt: skip
+        plan,
+        hosts=hosts,
+        flows=(),
+        traffic=(),
+        captures=(),
+        tcp_probe=False,
+        sockets_interval_s=None,
+        queues_interval_s=None,
+        cca_params={},
+        calibration="only",
+        modules=tuple(m for m in plan.modules if not _is_algorithm(m.path)),
+    )
 
 
 def _is_algorithm(path: str) -> bool:

@@ -65,10 +65,13 @@ def main(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
     """Hand over to playbooks/wan_campaign.yml."""
     variables: dict[str, object] = {
-        "campaign": str(options.campaign.resolve()), "campaign_host": options.host, "campaign_jobs": options.jobs,
+        "campaign": str(options.campaign.resolve()),
+        "campaign_host": options.host,
+        "campaign_jobs": options.jobs,
         "campaign_engine": engine.words(options),
-        "campaign_results": str(options.results.resolve()), "campaign_kernel_series": campaign.kernel,
-    }  # fmt: skip
+        "campaign_results": str(options.results.resolve()),
+        "campaign_kernel_series": campaign.kernel,
+    }
     return ansible.play("wan_campaign.yml", variables, inventory=_inventory(options))
 
 

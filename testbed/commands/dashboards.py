@@ -64,9 +64,11 @@ def _up(options: argparse.Namespace) -> int:
     if options.port == options.database_port:
         raise UsageError(f"--port and --database-port are both {options.port}; they have to differ")
     variables: dict[str, object] = {
-        "dashboards_results": str(options.results.resolve()), "dashboards_grafana_port": options.port,
-        "dashboards_database_port": options.database_port, "dashboards_grafana": not options.database_only,
-    }  # fmt: skip
+        "dashboards_results": str(options.results.resolve()),
+        "dashboards_grafana_port": options.port,
+        "dashboards_database_port": options.database_port,
+        "dashboards_grafana": not options.database_only,
+    }
     if options.local_image:
         variables["dashboards_local_image"] = "always"
     return ansible.play("dashboards.yml", variables)

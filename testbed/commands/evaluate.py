@@ -117,12 +117,16 @@ def _write(folder: Path, algorithm: str, found: Sequence[Judged], options: argpa
 def _print(found: dict[str, list[Judged]], folder: Path, options: argparse.Namespace) -> None:
     rows: list[dict[str, Any]] = [
         {
-            "algorithm": algorithm, "criterion": one.name, "level": one.level, "section": one.section, "outcome": one.outcome,
+            "algorithm": algorithm,
+            "criterion": one.name,
+            "level": one.level,
+            "section": one.section,
+            "outcome": one.outcome,
             "why": "; ".join(said.says for said in one.said if said.outcome == "contradicted"),
         }
         for algorithm, judged in found.items()
         for one in judged
-    ]  # fmt: skip
+    ]
     if options.format == "json":
         print(json.dumps({name: as_data(judged) for name, judged in found.items()}, indent=1, ensure_ascii=False))
         return

@@ -131,9 +131,11 @@ def _recorded(folder: Path, one: Recorded) -> tuple[Run, ...]:
             if line.endswith("not there any more")
         }
         wrong = [
-            line for line in integrity.problems(place, document)
-            if line.partition(":")[0] not in left_out or not any(Path(line.partition(":")[0]).match(one) for one in BULKY)
-        ]  # fmt: skip
+            line
+            for line in integrity.problems(place, document)
+            if line.partition(":")[0] not in left_out
+            or not any(Path(line.partition(":")[0]).match(one) for one in BULKY)
+        ]
         if wrong:
             raise UsageError(integrity.said(Path("results", one.name, name), wrong, "ask who made the bundle"))
         runs.append(run)
@@ -183,8 +185,9 @@ def _machines(recorded: Sequence[Run], made: Sequence[Run]) -> list[str]:
     )
     lines += [
         f"module {name}: {_text(then, name)} there, {_text(now, name)} here"
-        for name in sorted({*_modules(then), *_modules(now)}) if _text(then, name) != _text(now, name)
-    ]  # fmt: skip
+        for name in sorted({*_modules(then), *_modules(now)})
+        if _text(then, name) != _text(now, name)
+    ]
     lines += [f"program {change}" for change in userland_changes(then.get("userland") or {}, now.get("userland") or {})]
     return lines or ["kernel, modules and programs are the same"]
 

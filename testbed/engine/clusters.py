@@ -56,9 +56,15 @@ def _local(workers: int) -> Any:
     count = workers or len(os.sched_getaffinity(0))
     security = distributed.Security.temporary()
     return distributed.LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1", security=security,
-        memory_limit=0, silence_logs=logging.ERROR,
-    )  # fmt: skip
+        n_workers=count,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        host="127.0.0.1",
+        security=security,
+        memory_limit=0,
+        silence_logs=logging.ERROR,
+    )
 
 
 KINDS: dict[str, Callable[[int], Any]] = {
@@ -89,10 +95,14 @@ def client_of(scheduler: str, kind: str, workers: int) -> Iterator[Any]:
         ) from error
     cloudpickle.register_pickle_by_value(stub)  # workers need not know the project
     # a run takes as long as it takes, and a worker that executes one keeps nothing else in memory
-    dask.config.set({
-        "distributed.scheduler.allowed-failures": 3, "distributed.scheduler.work-stealing": False,
-        "distributed.scheduler.worker-saturation": 1.0, "distributed.worker.daemon": False,
-    })  # fmt: skip
+    dask.config.set(
+        {
+            "distributed.scheduler.allowed-failures": 3,
+            "distributed.scheduler.work-stealing": False,
+            "distributed.scheduler.worker-saturation": 1.0,
+            "distributed.worker.daemon": False,
+        }
+    )
     with contextlib.ExitStack() as stack:
         try:
             if scheduler:

@@ -119,13 +119,23 @@ class DaskRunner:
         shipped = ShippedRun(run.experiment, run.params, run.seed, run.document, run.inputs(self._hosts.kind))
         shared = "" if self._store else str(self._results.base.absolute())
         payload = Order(
-            Job(shipped, job.plan, job.run_id), self._results.folder.name, kernel,
-            self._supplies.artifacts(kernel), shared, self._store,
-        )  # fmt: skip
+            Job(shipped, job.plan, job.run_id),
+            self._results.folder.name,
+            kernel,
+            self._supplies.artifacts(kernel),
+            shared,
+            self._store,
+        )
         return {
-            "run": job.run_id, "session": self._session, "payload": pickle.dumps(payload), "results": shared, "token": token,
-            "topic": f"warpbed-{self._session}", "memory_bytes": needed_bytes(job), **self._supplies.program(),
-        }  # fmt: skip
+            "run": job.run_id,
+            "session": self._session,
+            "payload": pickle.dumps(payload),
+            "results": shared,
+            "token": token,
+            "topic": f"warpbed-{self._session}",
+            "memory_bytes": needed_bytes(job),
+            **self._supplies.program(),
+        }
 
 
 class _Round:
@@ -189,9 +199,15 @@ class _Round:
             good = [address for address in self._threads if address not in avoid] if avoid else []
             self._number += 1
             future = self._client.submit(
-                stub.run_task, self._runner.order(job, self._token), key=f"warpbed-{self._runner._session}-{self._number}-{job.run_id}",
-                pure=False, retries=0, workers=good or None, allow_other_workers=bool(good), priority=-self._number,
-            )  # fmt: skip
+                stub.run_task,
+                self._runner.order(job, self._token),
+                key=f"warpbed-{self._runner._session}-{self._number}-{job.run_id}",
+                pure=False,
+                retries=0,
+                workers=good or None,
+                allow_other_workers=bool(good),
+                priority=-self._number,
+            )
             self._under[future] = job
             future.add_done_callback(self._ended.put)
 

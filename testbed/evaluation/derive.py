@@ -96,11 +96,13 @@ def derived(evaluation: Evaluation, algorithm: str, quick: bool) -> dict[str, An
 def _renamed(value: Any, before: str, algorithm: str) -> Any:
     if isinstance(value, dict):
         return {
-            key: algorithm if key == UNDER_TEST and part == before
-            else _metric(part, before, algorithm) if key == "metric" and isinstance(part, str)
+            key: algorithm
+            if key == UNDER_TEST and part == before
+            else _metric(part, before, algorithm)
+            if key == "metric" and isinstance(part, str)
             else _renamed(part, before, algorithm)
             for key, part in value.items()
-        }  # fmt: skip
+        }
     return [_renamed(part, before, algorithm) for part in value] if isinstance(value, list) else value
 
 

@@ -35,9 +35,13 @@ class Cost:
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
-            self.runs + other.runs, self.virtual_s + other.virtual_s, self.gbit + other.gbit, self.cpu_s + other.cpu_s,
-            self.disk_bytes + other.disk_bytes, max(self.most_bytes, other.most_bytes),
-        )  # fmt: skip
+            self.runs + other.runs,
+            self.virtual_s + other.virtual_s,
+            self.gbit + other.gbit,
+            self.cpu_s + other.cpu_s,
+            self.disk_bytes + other.disk_bytes,
+            max(self.most_bytes, other.most_bytes),
+        )
 
     def words(self, jobs: int) -> str:
         """For people, before anything starts."""

@@ -18,9 +18,13 @@ def datagrams(entry: Cbr | Poisson, c: Context) -> None:
     common = {"packet_bytes": packet, "rate_bps": rate, "start_s": c.window.start_s, "stop_s": c.window.stop_s}
     c.add("server", entry.destination, common)
     settings = {
-        **common, "to": entry.destination, "gap_ns": gap_ns, "periods": periods(entry, c),
-        "spacing": "constant" if entry.kind == "cbr" else "exponential", "seed": draws.seed_of(c.seed, "gaps"),
-    }  # fmt: skip
+        **common,
+        "to": entry.destination,
+        "gap_ns": gap_ns,
+        "periods": periods(entry, c),
+        "spacing": "constant" if entry.kind == "cbr" else "exponential",
+        "seed": draws.seed_of(c.seed, "gaps"),
+    }
     c.add("client", entry.source, settings)
 
 

@@ -15,10 +15,13 @@ from testbed.compile_context import Context
 
 def _probe_settings(entry: PacketPairs | Ping, c: Context) -> dict[str, Any]:
     return {
-        "to": entry.destination, "packet_bytes": quantities.size_bytes(entry.packet), "start_s": c.window.start_s,
-        "stop_s": c.window.stop_s, "seed": draws.seed_of(c.seed, "every"),
+        "to": entry.destination,
+        "packet_bytes": quantities.size_bytes(entry.packet),
+        "start_s": c.window.start_s,
+        "stop_s": c.window.stop_s,
+        "seed": draws.seed_of(c.seed, "every"),
         "every_s": dataclasses.asdict(distributions.times(entry.every)),
-    }  # fmt: skip
+    }
 
 
 def packet_pairs(entry: PacketPairs, c: Context) -> None:

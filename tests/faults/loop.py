@@ -54,10 +54,14 @@ def preloaded(folder: Path, case: str) -> dict[str, str]:
     subprocess.run(compiler, check=True, capture_output=True, text=True)
     (folder / "state").write_bytes(bytes(ctypes.sizeof(NUMBERS)))
     return {
-        **os.environ, "LD_PRELOAD": str(library), "FAULT_FOLDER": str(folder / "data"),
-        "FAULT_STATE": str(folder / "state"), "OMP_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1",
+        **os.environ,
+        "LD_PRELOAD": str(library),
+        "FAULT_FOLDER": str(folder / "data"),
+        "FAULT_STATE": str(folder / "state"),
+        "OMP_NUM_THREADS": "1",
+        "ARROW_NUM_THREADS": "1",
         **({"FAULT_SOCKETS": "1"} if case in ON_SOCKETS else {}),
-    }  # fmt: skip
+    }
 
 
 def run(

@@ -203,9 +203,14 @@ def record(name: str, folder: Path) -> tuple[Disk, list[Moment]]:
     CASES[name](box / "data").prepare()
     before = Disk(box)
     environment = {
-        **os.environ, "LD_PRELOAD": str(library), "RECORD_FOLDER": str(box), "RECORD_LOG": str(log), "RECORD_COPIES": str(copies),
-        "OMP_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1",
-    }  # fmt: skip
+        **os.environ,
+        "LD_PRELOAD": str(library),
+        "RECORD_FOLDER": str(box),
+        "RECORD_LOG": str(log),
+        "RECORD_COPIES": str(copies),
+        "OMP_NUM_THREADS": "1",
+        "ARROW_NUM_THREADS": "1",
+    }
     line = [sys.executable, "-P", "-m", "tests.faults.power", name, str(folder), "--work"]
     done = subprocess.run(line, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -31,8 +31,12 @@ REPETITIONS = 6
 def repeated(folder: Path, case: str, error: str, *more: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "tests.faults.loop", case, folder, error, *more],
-        env=loop.preloaded(folder, case), cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=loop.preloaded(folder, case),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout, done.stderr
     outcome: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return outcome
@@ -63,8 +67,11 @@ def test_no_run_is_lost_doubled_or_half_there_whichever_call_fails(
 def test_killed_at_any_moment_a_command_leaves_nothing_and_the_next_completes_it(tmp_path: Path, case: str) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "tests.faults.killing", "--case", case, "--kills", "2", "--seed", "1"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout.startswith(f"{case}: 2 kills") and done.returncode == 0, done.stdout + done.stderr
 
 

@@ -68,6 +68,10 @@ def test_what_a_disk_holds_follows_from_what_was_synced(tmp_path: Path) -> None:
         return {file.name: file.read_text() for file in (tmp_path / "seen").iterdir()}
 
     assert [held(n, all_names=True) for n in range(5)] == [
-        {"a": "old"}, {"a": "old", "b": ""}, {"a": "old", "b": "new"}, {"a": "new"}, {"a": "new"},
-    ]  # fmt: skip
+        {"a": "old"},
+        {"a": "old", "b": ""},
+        {"a": "old", "b": "new"},
+        {"a": "new"},
+        {"a": "new"},
+    ]
     assert [held(n, all_names=False) for n in range(5)] == [{"a": "old"}] * 4 + [{"a": "new"}]

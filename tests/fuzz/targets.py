@@ -39,8 +39,11 @@ class ExperimentFile:
     """An experiment file, up to the plans of its runs."""
 
     FILES: tuple[str, ...] = (
-        "experiments/quickstart.yml", "experiments/buffer-sizes.yml", "experiments/*.yml", "benchmarks/golden_runs/*.yml",
-    )  # fmt: skip
+        "experiments/quickstart.yml",
+        "experiments/buffer-sizes.yml",
+        "experiments/*.yml",
+        "benchmarks/golden_runs/*.yml",
+    )
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -152,6 +155,12 @@ def refused(read: object) -> str:
 
 
 TARGETS: dict[str, type[Target]] = {
-    "experiment": ExperimentFile, "campaign": CampaignFile, "run.json": InventedRun, "plan.json": PlanFile, "guest.json": FactsFile,
-    "sockets.bin": SocketSamples, "client.json": FlowResult, "bundle": BundleFile,
-}  # fmt: skip
+    "experiment": ExperimentFile,
+    "campaign": CampaignFile,
+    "run.json": InventedRun,
+    "plan.json": PlanFile,
+    "guest.json": FactsFile,
+    "sockets.bin": SocketSamples,
+    "client.json": FlowResult,
+    "bundle": BundleFile,
+}

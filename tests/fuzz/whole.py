@@ -87,8 +87,11 @@ def main() -> int:
     for name in TARGETS if options.target == "all" else [options.target]:
         with tempfile.TemporaryDirectory() as place:
             outcome = run(name, Path(place), options.seed, inputs=options.inputs, seconds=options.seconds)
-        print(f"{name}: {outcome.inputs} inputs, {outcome.refused} refused, {outcome.cpu_s:.0f} s of CPU, "
-              f"{len(outcome.findings)} findings", flush=True)  # fmt: skip
+        print(
+            f"{name}: {outcome.inputs} inputs, {outcome.refused} refused, {outcome.cpu_s:.0f} s of CPU, "
+            f"{len(outcome.findings)} findings",
+            flush=True,
+        )
         for wrong, data in outcome.findings.items():
             file = found / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
             file.parent.mkdir(parents=True, exist_ok=True)

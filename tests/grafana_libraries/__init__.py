@@ -51,8 +51,12 @@ def check(folder: Path, version: str, panels: Sequence[dict[str, Any]]) -> list[
     """What check.cjs says of each panel."""
     done = subprocess.run(
         ["node", str(HERE / "check.cjs"), str(folder), version],
-        input=json.dumps(panels), capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        input=json.dumps(panels),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return found

@@ -196,7 +196,7 @@ def end(**more: Any) -> dict[str, Any]:
         ({"a": end(host="-oProxyCommand=touch /tmp/x"), "b": end()}, "hosts.a.host"),
         ({"a": end(root="/tmp/$(id)"), "b": end()}, "hosts.a.root"),
     ],
-)  # fmt: skip
+)
 def test_hosts_that_must_not_be_used_are_refused(tmp_path: Path, hosts: dict[str, Any], words: str) -> None:
     campaign, _ = load(lab.write(tmp_path, SMALL, "campaign.yml"))
     with pytest.raises(UsageError) as caught:

@@ -55,9 +55,13 @@ def test_it_can_write_nothing_start_nothing_and_take_little(monkeypatch: pytest.
         assert os.listdir(place) == ["out"]
     assert json.loads(words) == {
         "see the caller's environment": "KeyError",
-        "become root": "PermissionError", "write in /tmp": "OSError", "write beside": "OSError",
-        "start a process": "BlockingIOError", "hold 300 MB": "MemoryError", "open 40 files": "OSError",
-    }  # fmt: skip
+        "become root": "PermissionError",
+        "write in /tmp": "OSError",
+        "write beside": "OSError",
+        "start a process": "BlockingIOError",
+        "hold 300 MB": "MemoryError",
+        "open 40 files": "OSError",
+    }
     assert (
         facts["uid"] in confined.USERS and facts["capabilities"] == 0 and facts["read_only"] and facts["no_new_privs"]
     )

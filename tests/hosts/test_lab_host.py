@@ -77,11 +77,14 @@ def inventory(hosts: SshHosts, folder: Path, **more: Any) -> Path:
     nics = {"s": {"r1": "lan0"}, "r": {"s1": "lan0", "d1": "lan1"}, "d": {"r1": "lan0"}}
     entries: dict[str, dict[str, Any]] = {
         name: {
-            "ansible_host": hosts.control(name), "lab_node": NODES[name], "lab_nics": nics[name],
-            "lab_root": str(hosts.root(name)), "lab_emulates": False,
+            "ansible_host": hosts.control(name),
+            "lab_node": NODES[name],
+            "lab_nics": nics[name],
+            "lab_root": str(hosts.root(name)),
+            "lab_emulates": False,
         }
         for name in hosts.names
-    }  # fmt: skip
+    }
     entries["s"].update(more)
     content = {
         "all": {
@@ -106,9 +109,11 @@ def play(
     """counted: with Ansible's own output, which ends with how much each host was changed"""
     file = lab.write(folder, EXPERIMENT)
     variables = {
-        "experiment": str(file), "experiment_results": str(folder / "results"), "experiment_host": "lab",
+        "experiment": str(file),
+        "experiment_results": str(folder / "results"),
+        "experiment_host": "lab",
         "bootstrap_run_packages": ["dpkg"],
-    }  # fmt: skip
+    }
     return plays.start(
         playbook, "-i", inventory(hosts, folder, **more), *arguments, variables=variables, counted=counted
     )
@@ -120,11 +125,16 @@ def condition(hosts: SshHosts) -> dict[str, Any]:
     for name in hosts.names:
         links = json.loads(hosts.inside(name, "ip", "-j", "addr"))
         found[name] = {
-            link["ifname"]: (link["address"], "UP" in link["flags"],
-                             [i["local"] for i in link["addr_info"] if i["scope"] == "global"],
-                             re.findall(r"(?:tcp-seg|generic-seg|generic-rec).*", hosts.inside(name, "ethtool", "-k", link["ifname"])))
+            link["ifname"]: (
+                link["address"],
+                "UP" in link["flags"],
+                [i["local"] for i in link["addr_info"] if i["scope"] == "global"],
+                re.findall(
+                    r"(?:tcp-seg|generic-seg|generic-rec).*", hosts.inside(name, "ethtool", "-k", link["ifname"])
+                ),
+            )
             for link in links
-        }  # fmt: skip
+        }
         found[name]["sysctl"] = hosts.inside(name, "sysctl", "-n", "net.ipv4.tcp_no_metrics_save")
         found[name]["state"] = (hosts.root(name) / "lab-state.json").exists()
         found[name]["qdiscs"] = re.findall(r"qdisc (?:tbf|netem)", hosts.inside(name, "tc", "qdisc"))
@@ -160,14 +170,18 @@ def test_after_kill_9_in_the_middle_teardown_puts_all_back(hosts: SshHosts, tmp_
     process = play(hosts, tmp_path, "run_experiment")
     wait_until(
         lambda: any("agent.host" in line for name in hosts.names for line in hosts.processes(name)),
-        120, while_running=process, every_s=0.2,
-    )  # fmt: skip
+        120,
+        while_running=process,
+        every_s=0.2,
+    )
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     wait_until(
         lambda: not any("agent" in line for name in hosts.names for line in hosts.processes(name)),
-        120, every_s=0.2, say=lambda: [hosts.processes(name) for name in hosts.names],
-    )  # fmt: skip
+        120,
+        every_s=0.2,
+        say=lambda: [hosts.processes(name) for name in hosts.names],
+    )
     if any("lan0" not in condition(hosts)[name] for name in hosts.names):
         # interfaces that are not cards end with the namespace that a killed run leaves; cards come back to the machine
         plug(hosts)

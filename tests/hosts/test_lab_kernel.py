@@ -93,8 +93,11 @@ def a_package_is_booted_once_proven_and_only_then_the_default(
     assert machine.run("cat", "/sys/module/tcp_medley/srcversion").strip() == built["tcp_medley"]
     proof = json.loads(machine.remote.run("python3", "-I", "-c", SEEN.read_text(), data=b"{}"))
     assert {name: proof["modules"][name] for name in ("medley", "lbc", "perack", "reno")} == {
-        "medley": built["tcp_medley"], "lbc": built["tcp_lbc"], "perack": built["tcp_lbc"], "reno": ""
-    }  # fmt: skip
+        "medley": built["tcp_medley"],
+        "lbc": built["tcp_lbc"],
+        "perack": built["tcp_lbc"],
+        "reno": "",
+    }
     assert release in machine.run("grub-editenv", "-", "list")
     again = play(machine, tmp_path, "lab_kernel", **wanted)
     recap.assert_changes_nothing(again)

@@ -70,12 +70,20 @@ def remote(host: SshHosts) -> LabRemote:
 def play(host: SshHosts, folder: Path, role: str, nic: str, *arguments: str, code: int = 0, **more: Any) -> str:
     """Play one role, as lab_become: true does it; returns what Ansible said, on one line."""
     entry = {
-        "ansible_host": host.control("m"), "ansible_user": USER, "ansible_python_interpreter": "/usr/bin/python3",
-        "ansible_ssh_private_key_file": str(host.key), "ansible_ssh_common_args": f"-o UserKnownHostsFile={host.known_hosts}",
-        "lab_node": "s1", "lab_nics": {"r1": nic}, "lab_root": str(host.root("m")), "lab_become": True,
-        "lab_preflight_packages": ["python3"], "lab_preflight_free_bytes": 0,
-        "lab_tuning_sysctls": {"net.ipv4.tcp_no_metrics_save": "1"}, **more,
-    }  # fmt: skip
+        "ansible_host": host.control("m"),
+        "ansible_user": USER,
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "ansible_ssh_private_key_file": str(host.key),
+        "ansible_ssh_common_args": f"-o UserKnownHostsFile={host.known_hosts}",
+        "lab_node": "s1",
+        "lab_nics": {"r1": nic},
+        "lab_root": str(host.root("m")),
+        "lab_become": True,
+        "lab_preflight_packages": ["python3"],
+        "lab_preflight_free_bytes": 0,
+        "lab_tuning_sysctls": {"net.ipv4.tcp_no_metrics_save": "1"},
+        **more,
+    }
     (folder / "hosts.yml").write_text(json.dumps({"all": {"children": {"lab": {"hosts": {"m": entry}}}}}))
     # the roles find what they send beside the playbook's folder
     (folder / "playbooks").mkdir(exist_ok=True)

@@ -131,8 +131,11 @@ class Pair:
             # ahead of the other tests' processes: this is about links, not about what else the machine does
             done = subprocess.run(
                 ["chrt", "--fifo", "10", "/usr/bin/python3", "-c", AGENT, told],
-                capture_output=True, text=True, cwd=lab.ROOT, check=False,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                cwd=lab.ROOT,
+                check=False,
+            )
             assert done.returncode == 0, done.stderr
             rows = {row.quantity: row for row in judge(plan, json.loads(done.stdout))}
             if rows["timers late (p99)"].verdict == OK:
@@ -178,9 +181,12 @@ def test_this_machines_kernel_keeps_rate_buffer_and_rtt(pair: Pair) -> None:
 
 @pytest.mark.parametrize(
     ("built", "quantity"),
-    [({"rate_bps": 10_200_000, "packets": 40}, "rate"), ({"rate_bps": 10_000_000, "packets": 44}, "buffer"),
-     ({"rate_bps": 10_000_000, "packets": 34}, "buffer")],
-)  # fmt: skip
+    [
+        ({"rate_bps": 10_200_000, "packets": 40}, "rate"),
+        ({"rate_bps": 10_000_000, "packets": 44}, "buffer"),
+        ({"rate_bps": 10_000_000, "packets": 34}, "buffer"),
+    ],
+)
 def test_what_is_built_otherwise_is_caught_in_real_time(pair: Pair, built: dict[str, int], quantity: str) -> None:
     """Two per cent of rate, four packets too many, six too few."""
     pair.shape(**built)

@@ -150,13 +150,18 @@ def start(tmp_path: Path, host: str, text: str) -> subprocess.Popen[bytes]:
     """An execution whose run has begun to send."""
     results = tmp_path / "results"
     process = subprocess.Popen(
-        lab.command("execute", lab.write(tmp_path, text), "--host", host, "--results", results), cwd=lab.ROOT,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=die_with_parent,
-    )  # fmt: skip
+        lab.command("execute", lab.write(tmp_path, text), "--host", host, "--results", results),
+        cwd=lab.ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=die_with_parent,
+    )
     wait_until(
         lambda: any(b"running" in log.read_bytes() for log in results.glob(".aside/*/raw/*.log")),
-        600, while_running=process, every_s=0.1,
-    )  # fmt: skip
+        600,
+        while_running=process,
+        every_s=0.1,
+    )
     return process
 
 

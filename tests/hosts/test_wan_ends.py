@@ -86,8 +86,10 @@ def test_the_receiving_service_has_a_user_of_its_own_no_capability_and_limits(wa
         assert service["uid"] in confined.USERS and service["capabilities"] == 0
         assert service["no_new_privs"] and service["read_only"]
         assert {name: int(service[name]) for name in ("memory_bytes", "files", "file_bytes")} == {
-            "memory_bytes": confined.MEMORY_BYTES, "files": confined.FILES, "file_bytes": confined.OUTPUT_BYTES,
-        }  # fmt: skip
+            "memory_bytes": confined.MEMORY_BYTES,
+            "files": confined.FILES,
+            "file_bytes": confined.OUTPUT_BYTES,
+        }
 
 
 def listening(hosts: SshHosts, name: str) -> set[str]:

@@ -135,13 +135,18 @@ def _build(work: Path, steps: Steps) -> None:
 
 def _lay_out(work: Path, root: Path) -> None:
     files = {
-        "etc/inittab": (INITTAB, 0o644), "sbin/shutdown": (SHUTDOWN, 0o755), "etc/default/grub": (DEFAULTS, 0o644),
-        "boot/grub/grub.cfg": (FIRST_MENU, 0o644), "etc/lab/boot": ((HERE / "boot").read_text(), 0o755),
-        f"{PYTHON}/kept_code.py": ((HERE / "kept_code.py").read_text(), 0o644), f"{PYTHON}/kept_code.pth": ("import kept_code\n", 0o644),
+        "etc/inittab": (INITTAB, 0o644),
+        "sbin/shutdown": (SHUTDOWN, 0o755),
+        "etc/default/grub": (DEFAULTS, 0o644),
+        "boot/grub/grub.cfg": (FIRST_MENU, 0o644),
+        "etc/lab/boot": ((HERE / "boot").read_text(), 0o755),
+        f"{PYTHON}/kept_code.py": ((HERE / "kept_code.py").read_text(), 0o644),
+        f"{PYTHON}/kept_code.pth": ("import kept_code\n", 0o644),
         "etc/ssh/sshd_config": ((image.FILES / "sshd_config").read_text(), 0o644),
         "etc/warpbed/authorized_keys": ((work / "id_ed25519.pub").read_text(), 0o600),
-        "etc/ssh/ssh_host_ed25519_key": ((work / "host").read_text(), 0o600), "etc/fstab": ("/dev/vda / ext4 rw 0 0\n", 0o644),
-    }  # fmt: skip
+        "etc/ssh/ssh_host_ed25519_key": ((work / "host").read_text(), 0o600),
+        "etc/fstab": ("/dev/vda / ext4 rw 0 0\n", 0o644),
+    }
     for name, (text, mode) in files.items():
         target = root / name
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -48,13 +48,20 @@ class LabMachine:
 
     def inventory(self, folder: Path, **more: Any) -> Path:
         entry = {
-            "ansible_host": self.remote.address, "ansible_port": self.remote.port, "ansible_user": "root",
-            "ansible_ssh_private_key_file": str(self.remote.identity), "ansible_python_interpreter": "/usr/bin/python3",
+            "ansible_host": self.remote.address,
+            "ansible_port": self.remote.port,
+            "ansible_user": "root",
+            "ansible_ssh_private_key_file": str(self.remote.identity),
+            "ansible_python_interpreter": "/usr/bin/python3",
             # Ansible's own, but without compression, which an emulated CPU has no time for
             "ansible_ssh_args": "-o ControlMaster=auto -o ControlPersist=60s",
             "ansible_ssh_common_args": f"-o UserKnownHostsFile={self.remote.known_hosts} -o HostKeyAlias={self.remote.alias}",
-            "lab_become": False, "lab_node": "s1", "lab_nics": {}, "lab_known_hosts": str(self.remote.known_hosts), **more,
-        }  # fmt: skip
+            "lab_become": False,
+            "lab_node": "s1",
+            "lab_nics": {},
+            "lab_known_hosts": str(self.remote.known_hosts),
+            **more,
+        }
         file = folder / "hosts.yml"
         file.write_text(json.dumps({"all": {"children": {"lab": {"hosts": {"machine": entry}}}}}))
         return file
@@ -63,9 +70,13 @@ class LabMachine:
 def where() -> Path:
     """The folder of the disk; raises FileNotFoundError with what to do where there is none."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "tests.lab_machine.disk", "--where"], cwd=ROOT, capture_output=True, text=True,
-        check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+        [sys.executable, "-P", "-m", "tests.lab_machine.disk", "--where"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     told = json.loads(done.stdout)
     if not told["exists"]:
         raise FileNotFoundError(f"{told['path']} is not there; playbooks/test_environment.yml makes it (as root)")
@@ -99,9 +110,12 @@ def running(folder: Path, cpu: str = CPU) -> Iterator[LabMachine]:
     remote = Remote("127.0.0.1", port, "root", place / "id_ed25519", place / "known_hosts", disk.ALIAS)
     try:
         wait_until(
-            lambda: console.exists() and BOOTED in console.read_text(errors="replace") and _answers(remote), UP_S,
-            while_running=process, say=lambda: console.read_text(errors="replace")[-2000:], every_s=1,
-        )  # fmt: skip
+            lambda: console.exists() and BOOTED in console.read_text(errors="replace") and _answers(remote),
+            UP_S,
+            while_running=process,
+            say=lambda: console.read_text(errors="replace")[-2000:],
+            every_s=1,
+        )
         yield LabMachine(remote, place, console, process)
     finally:
         process.kill()

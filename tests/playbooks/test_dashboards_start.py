@@ -33,9 +33,13 @@ def free_ports() -> dict[str, int]:
 
 def up(programs: Path, path: str, **variables: object) -> subprocess.CompletedProcess[str]:
     return play(
-        "dashboards.yml", "--extra-vars", json.dumps({**free_ports(), **variables}),
-        PATH=path, WARPBED_STATE=str(programs / "state"), DOCKER_HOST="",
-    )  # fmt: skip
+        "dashboards.yml",
+        "--extra-vars",
+        json.dumps({**free_ports(), **variables}),
+        PATH=path,
+        WARPBED_STATE=str(programs / "state"),
+        DOCKER_HOST="",
+    )
 
 
 def test_both_images_are_asked_for_before_one_is_built_and_one_message_says_the_way_on(tmp_path: Path) -> None:

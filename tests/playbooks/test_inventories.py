@@ -40,9 +40,13 @@ def folder_of(kind: str) -> Path:
 
 def ansible(program: str, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [BIN / program, *arguments], cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        [BIN / program, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
         env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), **WORDS, **environment},
-    )  # fmt: skip
+    )
 
 
 def validated(kind: str, inventory: Path, *more: str) -> subprocess.CompletedProcess[str]:
@@ -104,8 +108,11 @@ def test_an_example_is_an_inventory_that_its_playbooks_take(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", sorted({folder_of(kind).name for kind in KINDS}))
 def test_every_variable_of_an_example_is_documented(kind: str) -> None:
-    own = [name for name in variables(YAML(typ="safe").load((ROOT / f"inventory/{kind}/hosts.yml").read_text()))
-           if not name.startswith("ansible_")]  # fmt: skip
+    own = [
+        name
+        for name in variables(YAML(typ="safe").load((ROOT / f"inventory/{kind}/hosts.yml").read_text()))
+        if not name.startswith("ansible_")
+    ]
     assert [name for name in own if name not in documented()] == []
 
 
@@ -132,7 +139,7 @@ def test_every_variable_that_an_inventory_may_set_for_all_roles_is_documented() 
         ("local", {"experiment_host": "local", "experiment_jobs": "many"}, "experiment_jobs"),
         ("virtual", {"dashboards_state": "sideways"}, "dashboards_state"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_value_is_refused_with_its_variables_name(kind: str, value: dict[str, Any], name: str) -> None:
     done = validated(kind, folder_of(kind), "-e", json.dumps(value))
     assert done.returncode == 2
@@ -180,9 +187,11 @@ def test_the_vault_of_the_documentation_is_encrypted_and_found_by_itself(tmp_pat
     for program in (editor, entry):
         program.chmod(0o755)
     subprocess.run(
-        ["sh", "-e", "-c", "\n".join(steps)], cwd=tmp_path, check=True,
+        ["sh", "-e", "-c", "\n".join(steps)],
+        cwd=tmp_path,
+        check=True,
         env={**os.environ, "EDITOR": str(editor), "ANSIBLE_VAULT_PASSWORD_FILE": str(password)},
-    )  # fmt: skip
+    )
     vault = tmp_path / "inventory/lab/group_vars/lab/vault.yml"
     assert vault.read_text().startswith("$ANSIBLE_VAULT;1.1;AES256\n") and vault.stat().st_mode & 0o077 == 0
     assert [file for file in tmp_path.rglob("*.yml") if secret in file.read_text()] == []

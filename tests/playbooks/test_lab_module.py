@@ -30,21 +30,28 @@ TUNED = {"state": "tuned", "root": "/nonexistent", "protected": PROTECTED}
         ({}, "missing required arguments: root, state"),
         ({"state": "tuned"}, "missing required arguments: root"),
         ({"root": "/nonexistent", "state": "tune"}, "value of state must be one of: facts, tuned, restored, got: tune"),
-        ({"root": "/nonexistent", "state": "facts", "nic": "lan0"}, "module: nic. Supported parameters include: attempts, governor"),
+        (
+            {"root": "/nonexistent", "state": "facts", "nic": "lan0"},
+            "module: nic. Supported parameters include: attempts, governor",
+        ),
         ({"state": "facts", "root": "lib/warpbed"}, "root: lib/warpbed is not an absolute path"),
-        ({"root": "/nonexistent", "state": "facts", "attempts": {"veth": "ip link"}}, "attempts: veth is not a list of commands"),
-        ({"root": "/nonexistent", "state": "facts", "attempts": {"veth": [" "]}}, "attempts: veth is not a list of commands"),
+        (
+            {"root": "/nonexistent", "state": "facts", "attempts": {"veth": "ip link"}},
+            "attempts: veth is not a list of commands",
+        ),
+        (
+            {"root": "/nonexistent", "state": "facts", "attempts": {"veth": [" "]}},
+            "attempts: veth is not a list of commands",
+        ),
         ({**TUNED, "irq_cpu": "first"}, "irq_cpu"),
         ({**TUNED, "sysctls": {"/etc/hosts": "1"}}, "sysctls: /etc/hosts is not a sysctl's name"),
-        ({**TUNED, "sysctls": {"net.ipv4.tcp_sack": True}},
-         "net.ipv4.tcp_sack is True, not a text or a number"),
-        ({**TUNED, "sysctls": {"net.ipv4.tcp_socks": "1"}},
-         "sysctl net.ipv4.tcp_socks: this kernel has none"),
+        ({**TUNED, "sysctls": {"net.ipv4.tcp_sack": True}}, "net.ipv4.tcp_sack is True, not a text or a number"),
+        ({**TUNED, "sysctls": {"net.ipv4.tcp_socks": "1"}}, "sysctl net.ipv4.tcp_socks: this kernel has none"),
         ({**TUNED, "nics": ["nic7"]}, "nic7: there is no such interface; it has "),
         ({**TUNED, "nics": ["lan0", "eth0"]}, "eth0 is the control interface; it is never touched"),
         ({**TUNED, "protected": {}}, "which interface SSH comes in by is not known; nothing was changed (lab_control)"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_argument_is_refused_by_name(arguments: dict[str, Any], message: str) -> None:
     result = answer(arguments, check=True)
     assert result["failed"] and message in result["msg"]

@@ -47,17 +47,23 @@ def play(folder: Path, role: str, code: int, installed: str = "", **variables: A
     (programs / "dpkg-query").chmod(0o755)
     return " ".join(
         plays.run(
-            str(folder / "playbooks/play"), variables={**LOCAL, **variables}, code=code,
+            str(folder / "playbooks/play"),
+            variables={**LOCAL, **variables},
+            code=code,
             environment={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
         ).split()
-    )  # fmt: skip
+    )
 
 
 def wan(folder: Path) -> dict[str, Any]:
     return {
-        "wan_end_become": False, "wan_end_install": False, "wan_address": "192.0.2.1",
-        "wan_end_root": str(folder / "srv"), "wan_teardown_root": str(folder / "srv"), "wan_teardown_become": False,
-    }  # fmt: skip
+        "wan_end_become": False,
+        "wan_end_install": False,
+        "wan_address": "192.0.2.1",
+        "wan_end_root": str(folder / "srv"),
+        "wan_teardown_root": str(folder / "srv"),
+        "wan_teardown_become": False,
+    }
 
 
 @pytest.mark.parametrize(

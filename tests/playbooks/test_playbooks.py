@@ -94,9 +94,13 @@ def bootstrap_without_root(programs: Path, cache: Path, *places: Path) -> subpro
         (programs / name).unlink(missing_ok=True)
         (programs / name).symlink_to(f"/usr/bin/{name}")
     return play(
-        "bootstrap.yml", "--extra-vars", '{"bootstrap_run_packages": ["dpkg"]}', default_output=True,
-        PATH=os.pathsep.join(map(str, [*places, programs, BIN])), WARPBED_CACHE=str(cache),
-    )  # fmt: skip
+        "bootstrap.yml",
+        "--extra-vars",
+        '{"bootstrap_run_packages": ["dpkg"]}',
+        default_output=True,
+        PATH=os.pathsep.join(map(str, [*places, programs, BIN])),
+        WARPBED_CACHE=str(cache),
+    )
 
 
 def compiler(folder: Path, version: str) -> Path:
@@ -139,10 +143,18 @@ def test_bootstrap_a_second_time_changes_nothing() -> None:
         ("build_machines.yml", {"bootstrap", "kernel_build", "vm_image"}),
         (
             "test_environment.yml",
-            {"bootstrap", "collector_build", "kernel_build", "userland", "timescaledb_tree", "vm_image", "lab_machine_disk"},
+            {
+                "bootstrap",
+                "collector_build",
+                "kernel_build",
+                "userland",
+                "timescaledb_tree",
+                "vm_image",
+                "lab_machine_disk",
+            },
         ),
     ],
-)  # fmt: skip
+)
 def test_a_second_play_changes_nothing_of_what_the_tests_were_prepared_with(playbook: str, roles: set[str]) -> None:
     """`./warpbed test` has played test_environment.yml already; played by hand, the tests make what lacks."""
     done = play(playbook, "-i", str(ROOT / "inventory/virtual"), default_output=True)

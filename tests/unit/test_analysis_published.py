@@ -131,9 +131,13 @@ def test_a_table_that_claims_nothing_or_nonsense_is_refused(more: Mapping[str, A
 def test_the_report_shows_the_table_of_the_file_as_it_is_now(tmp_path: Path) -> None:
     folder = make_results(tmp_path, duration_s=4.0)
     claims = [
-        {"source": "Ho 2008 <b>Fig 5.2</b>", "metric": "utilization", "tolerance": "30%",
-         "values": [{"where": {"cca": cca, "buffer": "250p"}, "value": 1.0} for cca in ("reno", "medley")]}
-    ]  # fmt: skip
+        {
+            "source": "Ho 2008 <b>Fig 5.2</b>",
+            "metric": "utilization",
+            "tolerance": "30%",
+            "values": [{"where": {"cca": cca, "buffer": "250p"}, "value": 1.0} for cca in ("reno", "medley")],
+        }
+    ]
     text = write_report(folder, asked=Written("my experiments/x.yml", {"published": claims})).read_text()
     assert "Beside the paper" in text
     assert "Ho 2008 &lt;b&gt;Fig 5.2&lt;/b&gt;" in text

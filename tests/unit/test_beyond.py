@@ -30,8 +30,17 @@ CHOICE = CLAIM.model_copy(update={"off_point": [], "choice": ["ho2008-fig9.9/1"]
 
 
 def run(cca: str, rate: str, utilization: float, seed: int = 1) -> Run:
-    return Run("small", f"{cca}-{rate}-s{seed}", Path("somewhere"), seed=seed, params={"cca": cca, "rate": rate}, host="virtual",
-               status="complete", verdict="valid", metrics={"utilization": utilization})  # fmt: skip
+    return Run(
+        "small",
+        f"{cca}-{rate}-s{seed}",
+        Path("somewhere"),
+        seed=seed,
+        params={"cca": cca, "rate": rate},
+        host="virtual",
+        status="complete",
+        verdict="valid",
+        metrics={"utilization": utilization},
+    )
 
 
 def looked(values: dict[str, tuple[float, float]], claim: Claim = CLAIM, **more: Any) -> Beyond:
@@ -103,8 +112,13 @@ def test_a_claim_that_holds_only_on_the_published_point_is_said_to(at: str, hold
 
 
 def test_a_choice_is_shown_beside_what_is_open(tmp_path: Path) -> None:
-    found = Beyond("choice", ("ho2008-fig9.9/1",), "A gets more than B.", "experiments/sensitivity/a.yml",
-                   (Place("buffer=5p", "holds", "2 against 1"), Place("buffer=9p", "contradicted", "1 against 2")))  # fmt: skip
+    found = Beyond(
+        "choice",
+        ("ho2008-fig9.9/1",),
+        "A gets more than B.",
+        "experiments/sensitivity/a.yml",
+        (Place("buffer=5p", "holds", "2 against 1"), Place("buffer=9p", "contradicted", "1 against 2")),
+    )
     assert "**matters**" in "".join(choices_of("ho2008-fig9.9", 1, [found]))
     assert "".join(choices_of("ho2008-fig9.9", 2, [found])) == ""
     entries = at_point("holds")

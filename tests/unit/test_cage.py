@@ -64,8 +64,12 @@ def test_no_other_variable_of_the_caller_reaches_the_guest(monkeypatch: pytest.M
 def test_the_program_sees_no_more_than_the_fixed_variables(tmp_path: Path) -> None:
     done = subprocess.run(
         boot.caged(0, tmp_path, ["/usr/bin/env"]),
-        capture_output=True, text=True, env=boot.environment(), timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=boot.environment(),
+        timeout=60,
+        check=False,
+    )
     names = {line.partition("=")[0] for line in done.stdout.splitlines()}
     assert names - {"LC_CTYPE"} == set(boot.ENVIRONMENT), done.stderr
 
@@ -76,8 +80,12 @@ def test_a_cage_whose_starter_was_killed_before_it_could_look_starts_nothing(tmp
     gone.wait()
     done = subprocess.run(
         boot.caged(0, tmp_path, ["/bin/echo", "started"]),
-        capture_output=True, text=True, env={**boot.environment(), boot.STARTER: str(gone.pid)}, timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env={**boot.environment(), boot.STARTER: str(gone.pid)},
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, ""), done.stderr
 
 

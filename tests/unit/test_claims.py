@@ -69,8 +69,9 @@ def test_a_relation_has_to_hold_for_each_value_of_the_open_parameters() -> None:
     runs = [
         run
         for buffer, gap in (("10p", 1.0), ("50p", 1.0), ("99p", -1.0))
-        for run in cell([5.0 + gap, 5.01 + gap, 5.0 + gap], cca="a", buffer=buffer) + cell([5.0, 5.0, 5.01], cca="b", buffer=buffer)
-    ]  # fmt: skip
+        for run in cell([5.0 + gap, 5.01 + gap, 5.0 + gap], cca="a", buffer=buffer)
+        + cell([5.0, 5.0, 5.01], cca="b", buffer=buffer)
+    ]
     found = claimed(runs, greater=AB)
     assert (found.outcome, found.reason) == ("contradicted", "contradicted in 1 of 3 combinations (buffer=99p)")
     assert claimed(runs, greater=AB, where={"buffer": "50p"}).outcome == "holds"
@@ -250,8 +251,11 @@ def random_case(draw: np.random.Generator) -> tuple[bool, Finding]:
     sigma = float(draw.uniform(0.2, 2.0))
     means = 10 + draw.choice([0.0, 0.0, 0.5, 1.0, 2.0]) * sigma / np.sqrt(seeds) * draw.normal(size=cells)
     common = draw.normal(0, draw.choice([0.0, 3.0]), seeds)  # what a seed does to all cells
-    runs = [run for index in range(cells)
-            for run in cell(list(means[index] + common + draw.normal(0, sigma, seeds)), rtt=f"{index + 1}ms")]  # fmt: skip
+    runs = [
+        run
+        for index in range(cells)
+        for run in cell(list(means[index] + common + draw.normal(0, sigma, seeds)), rtt=f"{index + 1}ms")
+    ]
     first, last = {"rtt": "1ms"}, {"rtt": f"{cells}ms"}
     margin = float(abs(draw.normal(0, sigma)))
     match draw.integers(0, 7):

@@ -48,9 +48,7 @@ def error_ns(found: Estimate, offset_ns: float, drift_ppm: float, at_s: float) -
     return offset_ns + drift_ppm * 1e3 * at_s - taken_off
 
 
-@given(
-    st.integers(0, 2**32), st.floats(-3e9, 3e9), st.floats(-300, 300), st.floats(1e4, 3e8), st.floats(0, 2e6)
-)  # fmt: skip
+@given(st.integers(0, 2**32), st.floats(-3e9, 3e9), st.floats(-300, 300), st.floats(1e4, 3e8), st.floats(0, 2e6))
 def test_equal_smallest_delays_give_the_clock_within_its_uncertainty(
     seed: int, offset_ns: float, drift_ppm: float, delay_ns: float, queue_ns: float
 ) -> None:
@@ -65,9 +63,13 @@ def test_equal_smallest_delays_give_the_clock_within_its_uncertainty(
 
 
 @given(
-    st.integers(0, 2**32), st.floats(-3e9, 3e9), st.floats(-300, 300), st.floats(1e4, 3e8), st.floats(1e4, 3e8),
+    st.integers(0, 2**32),
+    st.floats(-3e9, 3e9),
+    st.floats(-300, 300),
+    st.floats(1e4, 3e8),
+    st.floats(1e4, 3e8),
     st.floats(0, 1e8),
-)  # fmt: skip
+)
 def test_the_bound_holds_whatever_the_delays_are(
     seed: int, offset_ns: float, drift_ppm: float, there_ns: float, back_ns: float, queue_ns: float
 ) -> None:

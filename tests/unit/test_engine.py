@@ -66,9 +66,14 @@ def answer(order: dict[str, Any], status: str, message: str = "") -> dict[str, A
 
     worker: Any = get_worker()
     return {
-        "run": order["run"], "status": status, "message": message, "worker": str(worker.name), "address": worker.address,
-        "wall_s": 0.01, "entry": None,
-    }  # fmt: skip
+        "run": order["run"],
+        "status": status,
+        "message": message,
+        "worker": str(worker.name),
+        "address": worker.address,
+        "wall_s": 0.01,
+        "entry": None,
+    }
 
 
 def sleeps(order: dict[str, Any]) -> dict[str, Any]:

@@ -91,8 +91,11 @@ def test_a_runs_address_shows_it_from_its_start_to_its_end(store: Path, tmp_path
     parts = urllib.parse.urlsplit(grafana.address(run))
     assert (parts.netloc, parts.path) == ("127.0.0.1:3111", "/d/warpbed-run")
     assert dict(urllib.parse.parse_qsl(parts.query, strict_parsing=True)) == {
-        "var-experiment": "o'Neill & 50%", "var-run": run.name, "from": "946684800000", "to": "946684803000",
-    }  # fmt: skip
+        "var-experiment": "o'Neill & 50%",
+        "var-run": run.name,
+        "from": "946684800000",
+        "to": "946684803000",
+    }
     assert grafana.address(run, "https://grafana.example/").startswith("https://grafana.example/d/warpbed-run?")
     (store / ".env").unlink()
     with pytest.raises(UsageError, match=r"dashboards up.*--url"):

@@ -142,8 +142,10 @@ def test_the_user_lands_versions_are_those_that_dpkg_has_installed() -> None:
         "Package: python3.13-minimal\nStatus: install ok installed\nVersion: 3.13.5-2\n"
     )
     assert versions(status, "python3.13-minimal") == {
-        "libpcap0.8": "1.10.5-2", "python3.13-minimal": "3.13.5-2", "tcpdump": "4.99.5-2"
-    }  # fmt: skip
+        "libpcap0.8": "1.10.5-2",
+        "python3.13-minimal": "3.13.5-2",
+        "tcpdump": "4.99.5-2",
+    }
 
 
 def test_an_expectation_about_runs_that_were_not_asked_for_is_not_judged() -> None:

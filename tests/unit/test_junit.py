@@ -67,8 +67,9 @@ def test_entries_of_theses_become_cases(tmp_path: Path) -> None:
     )
     suite = ET.parse(tmp_path / "j.xml").getroot()[0]
     assert [(case.get("classname"), [child.tag for child in case]) for case in suite] == [
-        ("reproduction.ho2008", []), ("reproduction.ho2008", ["skipped"]),
-    ]  # fmt: skip
+        ("reproduction.ho2008", []),
+        ("reproduction.ho2008", ["skipped"]),
+    ]
 
 
 def mean(value: float, low: float | None = None, high: float | None = None, **params: str) -> Mean:
@@ -98,8 +99,9 @@ def test_a_baseline_is_kept_and_compared_by_the_command(tmp_path: Path) -> None:
     runs = load_experiment(make_results(tmp_path, cases, experiment="small", duration_s=4.0))
     found = baseline.means(runs, ["utilization", "flows.f1.goodput_mbps"])
     assert [(one.params, one.n) for one in found] == [
-        ({"cca": "cubic", "buffer": "40p"}, 2), ({"cca": "reno", "buffer": "40p"}, 2),
-    ]  # fmt: skip
+        ({"cca": "cubic", "buffer": "40p"}, 2),
+        ({"cca": "reno", "buffer": "40p"}, 2),
+    ]
     baseline.save(tmp_path / "b.json", "small", found)
     kept = baseline.read(tmp_path / "b.json", "small")
     assert not any(one.changed for one in baseline.changes(kept, found))
@@ -111,9 +113,15 @@ def test_a_baseline_is_kept_and_compared_by_the_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"warpbed_baseline": 2}', '{"warpbed_baseline": 1, "experiment": "small", "means": [{"metric": "x"}]}',
-     '{"warpbed_baseline": 1, "experiment": "small", "means": [{"params": {}, "metric": "u", "n": 1, "mean": NaN}]}'],
-)  # fmt: skip
+    [
+        "",
+        "[]",
+        "{}",
+        '{"warpbed_baseline": 2}',
+        '{"warpbed_baseline": 1, "experiment": "small", "means": [{"metric": "x"}]}',
+        '{"warpbed_baseline": 1, "experiment": "small", "means": [{"params": {}, "metric": "u", "n": 1, "mean": NaN}]}',
+    ],
+)
 def test_a_file_that_is_no_baseline_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "b.json").write_text(text)
     with pytest.raises(UsageError, match="not a baseline"):

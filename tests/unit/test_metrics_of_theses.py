@@ -173,14 +173,22 @@ def test_lines_of_gaps_have_an_excess_a_slope_and_a_bend() -> None:
     assert found["gap_excess_ms"] == {
         name: pytest.approx(value)
         for name, value in {
-            "pairs.8": 2, "pairs.12": 1, "pairs.16": -4, "pairs.24": -4, "pairs.mean": -1.25, "pairs.least": -4, "pairs.most": 2,
+            "pairs.8": 2,
+            "pairs.12": 1,
+            "pairs.16": -4,
+            "pairs.24": -4,
+            "pairs.mean": -1.25,
+            "pairs.least": -4,
+            "pairs.most": 2,
         }.items()
-    }  # fmt: skip
+    }
     assert found["gap_slope"]["pairs.8.24"] == pytest.approx(0.625)
     assert found["gap_slope"]["pairs.12.16"] == pytest.approx(-0.25)
     assert found["gap_bend_ms"] == {
-        "pairs.8.24": pytest.approx(3), "pairs.8.16": pytest.approx(2), "pairs.12.24": pytest.approx(10 / 3),
-    }  # fmt: skip
+        "pairs.8.24": pytest.approx(3),
+        "pairs.8.16": pytest.approx(2),
+        "pairs.12.24": pytest.approx(10 / 3),
+    }
 
 
 def test_throughput_per_transfer_is_the_mean_of_the_transfers_own() -> None:

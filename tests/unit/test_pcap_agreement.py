@@ -78,9 +78,17 @@ def test_a_crafted_capture_gives_what_its_comment_says(name: str, tmp_path: Path
 TSHARK_RETRANSMISSIONS = {"simultaneous_open": 1}
 TSHARK_DUPLICATE_ACKS = {"spurious_timeout": 1, "spurious_by_dsack": 1}
 TSHARK_RTT_SAMPLES = {
-    "one_loss": 1, "tail_loss": 1, "tail_probe": 1, "spurious_timeout": 1, "spurious_by_dsack": 1, "reneging": 3, "simultaneous_open": 1,
-    "keep_alive": 1, "reordering": 1, "loss_upstream": 1,
-}  # fmt: skip
+    "one_loss": 1,
+    "tail_loss": 1,
+    "tail_probe": 1,
+    "spurious_timeout": 1,
+    "spurious_by_dsack": 1,
+    "reneging": 3,
+    "simultaneous_open": 1,
+    "keep_alive": 1,
+    "reordering": 1,
+    "loss_upstream": 1,
+}
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")

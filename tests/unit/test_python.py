@@ -113,8 +113,11 @@ def test_claims_come_from_the_file_as_compare_prints_them(tmp_path: Path) -> Non
     )
     (row,) = loaded.claims()
     assert (row["kind"], row["metric"], row["asked"], row["outcome"]) == (
-        "expectation", "utilization", "≥ 0.9", "not comparable",
-    )  # fmt: skip
+        "expectation",
+        "utilization",
+        "≥ 0.9",
+        "not comparable",
+    )
     with pytest.raises(warpbed.UsageError, match="load the experiment by its file"):
         warpbed.load(tmp_path / "small").claims()
 

@@ -68,11 +68,19 @@ def test_only_plain_files_with_plain_names_land_and_only_in_the_folder(tmp_path:
     folder.mkdir()
     hostile = ["../escape", "/escape", "sub/escape", "..", "."]
     unpack(
-        io.BytesIO(archive(
-            *((name, tarfile.REGTYPE, b"x") for name in hostile), ("link", tarfile.SYMTYPE, b""), ("hard", tarfile.LNKTYPE, b""),
-            ("dir", tarfile.DIRTYPE, b""), ("fifo", tarfile.FIFOTYPE, b""), ("./a.pcap", tarfile.REGTYPE, b"packets"),
-        )), folder, refused.append,
-    )  # fmt: skip
+        io.BytesIO(
+            archive(
+                *((name, tarfile.REGTYPE, b"x") for name in hostile),
+                ("link", tarfile.SYMTYPE, b""),
+                ("hard", tarfile.LNKTYPE, b""),
+                ("dir", tarfile.DIRTYPE, b""),
+                ("fifo", tarfile.FIFOTYPE, b""),
+                ("./a.pcap", tarfile.REGTYPE, b"packets"),
+            )
+        ),
+        folder,
+        refused.append,
+    )
     assert sorted(refused) == sorted([*hostile, "link", "hard", "dir", "fifo"])
     assert [path.name for path in tmp_path.rglob("*")] == ["inner", "a.pcap"]
     assert (folder / "a.pcap").read_bytes() == b"packets"

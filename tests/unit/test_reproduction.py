@@ -49,10 +49,17 @@ def read_once(bindings: Bindings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def entry(**changes: Any) -> Entry:
     data: dict[str, Any] = {
-        "id": "ho2008-fig9.9", "title": "A figure", "where": {"section": "9", "page": "9"}, "kind": "figure", "comparable": "yes",
-        "published": {"numbers": {"queue": 5}, "claims": ["A is above B", "between 3 and 12 packets, a ninth (1/9), 1.79 times"]},
+        "id": "ho2008-fig9.9",
+        "title": "A figure",
+        "where": {"section": "9", "page": "9"},
+        "kind": "figure",
+        "comparable": "yes",
+        "published": {
+            "numbers": {"queue": 5},
+            "claims": ["A is above B", "between 3 and 12 packets, a ninth (1/9), 1.79 times"],
+        },
         "cost": {"virtual_s": 0, "mbit_s": 0, "runs": 0, "gbit": 0},
-    }  # fmt: skip
+    }
     return Entry.model_validate({**data, **changes})
 
 

@@ -73,8 +73,11 @@ def test_each_run_has_its_own_kernel_in_its_spec_and_in_its_id(tmp_path: Path, m
     opened = fake_hosts(monkeypatch)
     prepared = prepare(lab.write(tmp_path, swept(more="repeats: 2\n")))
     assert [(run.params["linux"], run.experiment.kernel, run.seed) for run in prepared.runs] == [
-        ("6.12", "6.12", 1), ("6.12", "6.12", 2), ("7.2", "7.2", 1), ("7.2", "7.2", 2),
-    ]  # fmt: skip
+        ("6.12", "6.12", 1),
+        ("6.12", "6.12", 2),
+        ("7.2", "7.2", 1),
+        ("7.2", "7.2", 2),
+    ]
     hosts = hosts_for(prepared)
     assert opened == ["6.12", "7.2"]
     pairs = list(zip(prepared.runs, prepared.plans, strict=True))
@@ -84,8 +87,11 @@ def test_each_run_has_its_own_kernel_in_its_spec_and_in_its_id(tmp_path: Path, m
     # a kernel that is built anew makes new runs of its own and leaves the other's alone
     rebuilt: Any = RunHosts(hosts.common, {**hosts.by_kernel, "6.12": FakeHost("6.12 patched")})  # type: ignore[dict-item]
     assert [a == b for a, b in zip(ids, run_ids(prepared, rebuilt, Results(tmp_path, "small")), strict=True)] == [
-        False, False, True, True,
-    ]  # fmt: skip
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_a_run_of_a_sweep_is_decided_by_what_decides_that_of_a_file_with_this_kernel(tmp_path: Path) -> None:

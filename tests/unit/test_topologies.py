@@ -58,17 +58,24 @@ def test_every_topology_builds_with_other_parameters(name: str, params: dict[str
 @pytest.mark.parametrize(
     ("name", "params", "told"),
     [
-        ("dumbbell", {"pairs": 0}, "pairs: 0"), ("star", {"clients": 0}, "clients: 0"),
-        ("two_stage", {"fast": 0, "slow": 0}, "nobody sends"), ("parking_lot", {"routers": 2}, "routers: 2"),
-        ("transit_stub", {"nodes": 199}, "multiple of 25"), ("transit_stub", {"stub_delay": "x"}, "stub_delay: "),
-        ("satellite", {"orbit": "meo"}, "orbit: 'meo'"), ("satellite", {"orbit": "leo", "altitude_km": 50}, "altitude_km"),
+        ("dumbbell", {"pairs": 0}, "pairs: 0"),
+        ("star", {"clients": 0}, "clients: 0"),
+        ("two_stage", {"fast": 0, "slow": 0}, "nobody sends"),
+        ("parking_lot", {"routers": 2}, "routers: 2"),
+        ("transit_stub", {"nodes": 199}, "multiple of 25"),
+        ("transit_stub", {"stub_delay": "x"}, "stub_delay: "),
+        ("satellite", {"orbit": "meo"}, "orbit: 'meo'"),
+        ("satellite", {"orbit": "leo", "altitude_km": 50}, "altitude_km"),
         ("satellite", {"orbit": "leo", "allocation": "600s"}, "at most 2"),
         ("satellite", {"orbit": "leo", "rate_low": "20mbit"}, "above rate"),
-        ("wan", {"path": "nctu"}, "path: 'nctu'"), ("wan", {"rtts": "1ms 2ms"}, "goes together"),
-        ("testbed4", {"delay": "10ms"}, "rtt_ab: 16ms is less"), ("chain", {"links": []}, "0 links"),
-        ("chain", {"links": "1mbit"}, "a list is needed"), ("dumbbell", {"pairs": "two"}, "a whole number"),
+        ("wan", {"path": "nctu"}, "path: 'nctu'"),
+        ("wan", {"rtts": "1ms 2ms"}, "goes together"),
+        ("testbed4", {"delay": "10ms"}, "rtt_ab: 16ms is less"),
+        ("chain", {"links": []}, "0 links"),
+        ("chain", {"links": "1mbit"}, "a list is needed"),
+        ("dumbbell", {"pairs": "two"}, "a whole number"),
     ],
-)  # fmt: skip
+)
 def test_bad_parameters_are_reported(name: str, params: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
         topologies.build(name, params)

@@ -25,8 +25,12 @@ ADDRESSES = {"a": "127.0.0.1", "b": "127.0.0.1"}
 def worker(plan: TrafficPlan) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [PYTHON, "-m", "agent.traffic.worker"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=lab.ROOT,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=lab.ROOT,
+    )
     assert process.stdin is not None
     process.stdin.write(json.dumps({"traffic": dataclasses.asdict(plan), "addresses": ADDRESSES}) + "\n")
     process.stdin.flush()

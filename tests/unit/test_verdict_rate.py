@@ -23,9 +23,12 @@ def reasons(
     time_ns = np.arange(0, 20_000, every_ms, dtype=np.int64) * 1_000_000
     waiting = np.full(len(time_ns), backlog_packets)
     columns = {
-        "time_ns": time_ns, "backlog_packets": waiting, "backlog_bytes": waiting * FRAME,
-        "sent_bytes": (time_ns / 1e9 * RATE_BYTES * share).astype(np.int64), "drops": np.zeros(len(time_ns), np.int64),
-    }  # fmt: skip
+        "time_ns": time_ns,
+        "backlog_packets": waiting,
+        "backlog_bytes": waiting * FRAME,
+        "sent_bytes": (time_ns / 1e9 * RATE_BYTES * share).astype(np.int64),
+        "drops": np.zeros(len(time_ns), np.int64),
+    }
     interface = SimpleNamespace(name="r1-r2", egress=direction({"rate": "50mbit", "buffer": buffer}))
     monkeypatch.setattr(verdict, "_queues", lambda _: [(interface, columns)])
     evidence: Any = SimpleNamespace(plan=SimpleNamespace(realtime=False), facts={"start_realtime_ns": 0})

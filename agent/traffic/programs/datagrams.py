@@ -76,9 +76,12 @@ def send(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict
     busy_s = math.fsum(to - start for start, to in settings["periods"])
     rate_mbps = sent * (settings["packet_bytes"] + FRAME_OVERHEAD_BYTES) * 8e-6
     return {
-        "packets": sent, "refused": refused, "busy_s": busy_s, "busy_periods": len(settings["periods"]),
+        "packets": sent,
+        "refused": refused,
+        "busy_s": busy_s,
+        "busy_periods": len(settings["periods"]),
         "mean_rate_mbps": rate_mbps / (settings["stop_s"] - settings["start_s"]),
-    }  # fmt: skip
+    }
 
 
 def drain_interval_s(rate_bps: float, packet_bytes: int) -> float:
@@ -144,10 +147,14 @@ class _Arrivals:
 
     def result(self, length_s: float) -> dict[str, Any]:
         return {
-            "packets": len(self._seen), "duplicates": self._again, "reordered": self._late, "wire_bytes": self._bytes,
-            "mean_rate_mbps": self._bytes * 8e-6 / length_s, "jitter_ms": self._jitter_ms,
+            "packets": len(self._seen),
+            "duplicates": self._again,
+            "reordered": self._late,
+            "wire_bytes": self._bytes,
+            "mean_rate_mbps": self._bytes * 8e-6 / length_s,
+            "jitter_ms": self._jitter_ms,
             **spread("delay", "ms", self._delays_ms),
-        }  # fmt: skip
+        }
 
 
 PROGRAMS = {

@@ -87,10 +87,13 @@ def _row(asked_ns: int, inputs: list[int], outputs: list[int]) -> dict[str, Any]
         return {**row, "input_gap_s": None, "output_gap_s": None}
     ordered = sorted(outputs)
     return {
-        **row, "input_gap_s": math.fsum(inputs) / len(inputs) / 1e9,
-        "output_gap_s": math.fsum(outputs) / len(outputs) / 1e9, "output_gap_p50_s": quantile(ordered, 0.5) / 1e9,
-        "output_gap_min_s": ordered[0] / 1e9, "output_gap_max_s": ordered[-1] / 1e9,
-    }  # fmt: skip
+        **row,
+        "input_gap_s": math.fsum(inputs) / len(inputs) / 1e9,
+        "output_gap_s": math.fsum(outputs) / len(outputs) / 1e9,
+        "output_gap_p50_s": quantile(ordered, 0.5) / 1e9,
+        "output_gap_min_s": ordered[0] / 1e9,
+        "output_gap_max_s": ordered[-1] / 1e9,
+    }
 
 
 PROGRAMS = {("packet_pairs", "client"): send, ("packet_pairs", "server"): receive}

@@ -79,9 +79,12 @@ def ping(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict
     samples = [[(sent_ns[i] - began_ns) / 1e9, rtt_ns[i] / 1e6] for i in sorted(rtt_ns)]
     lost = len(sent_ns) - len(rtt_ns)
     return {
-        "sent": len(sent_ns), "answered": len(rtt_ns), "lost_share": lost / len(sent_ns) if sent_ns else None,
-        **spread("rtt", "ms", [sample[1] for sample in samples]), "samples": samples,
-    }  # fmt: skip
+        "sent": len(sent_ns),
+        "answered": len(rtt_ns),
+        "lost_share": lost / len(sent_ns) if sent_ns else None,
+        **spread("rtt", "ms", [sample[1] for sample in samples]),
+        "samples": samples,
+    }
 
 
 PROGRAMS = {("ping", "client"): ping}

@@ -90,10 +90,13 @@ def browse(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> di
     loop.at(plan.settings["stop_s"], loop.stop)
     loop.run()
     return {
-        "pages": browser.loaded, "pages_loaded": len(browser.loaded), "pages_failed": len(browser.failed),
-        "pages_unfinished": browser.unfinished(), "errors": browser.failed[:10],
+        "pages": browser.loaded,
+        "pages_loaded": len(browser.loaded),
+        "pages_failed": len(browser.failed),
+        "pages_unfinished": browser.unfinished(),
+        "errors": browser.failed[:10],
         **spread("page_load", "s", [page["load_s"] for page in browser.loaded]),
-    }  # fmt: skip
+    }
 
 
 PROGRAMS = {("web", "client"): browse, ("web", "server"): nginx.serve}

@@ -34,8 +34,12 @@ class Video(TcpEntry):
     kind: Literal["video"]
     background: Literal[True] = True
     ladder: Annotated[list[Rate], Field(min_length=1, max_length=50)] = [
-        "400kbit", "800kbit", "1500kbit", "3mbit", "6mbit",
-    ]  # fmt: skip
+        "400kbit",
+        "800kbit",
+        "1500kbit",
+        "3mbit",
+        "6mbit",
+    ]
     segment: Time = "2s"
     buffer: Time = "30s"
     start_after: Annotated[int, Field(ge=1, le=100)] = 2

@@ -45,8 +45,11 @@ def keep(root: pathlib.Path) -> dict[str, object]:
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     variables = GRUBENV.read_text() if GRUBENV.exists() else None
     state = {
-        "release": os.uname().release, "packages": installed(), "grubenv": variables, "settings": SETTINGS.exists(),
-    }  # fmt: skip
+        "release": os.uname().release,
+        "packages": installed(),
+        "grubenv": variables,
+        "settings": SETTINGS.exists(),
+    }
     write(file, json.dumps(state), 0o600)
     return {"changed": True}
 
@@ -54,9 +57,11 @@ def keep(root: pathlib.Path) -> dict[str, object]:
 def ours(root: pathlib.Path) -> dict[str, object]:
     before = set(json.loads((root / "boot-before.json").read_text())["packages"])
     names = {
-        subprocess.run(["dpkg-deb", "--field", file, "Package"], check=True, capture_output=True, text=True).stdout.strip()
+        subprocess.run(
+            ["dpkg-deb", "--field", file, "Package"], check=True, capture_output=True, text=True
+        ).stdout.strip()
         for file in root.glob("packages/*.deb")
-    }  # fmt: skip
+    }
     return {"changed": False, "packages": sorted((names & set(installed())) - before)}
 
 

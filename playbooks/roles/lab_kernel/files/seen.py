@@ -35,6 +35,10 @@ for name in AVAILABLE.read_text().split():
             strangers.add(module)
 uname = os.uname()
 seen = {
-    "release": uname.release, "version": uname.version, "modules": modules, "other": sorted(other), "strangers": sorted(strangers),
-}  # fmt: skip
+    "release": uname.release,
+    "version": uname.version,
+    "modules": modules,
+    "other": sorted(other),
+    "strangers": sorted(strangers),
+}
 print(json.dumps(seen))
