@@ -15,11 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the first process finds the checkout by itself
 
+from agent.plain_code import CHOICE
 from base.linux import MS_NODEV, MS_NOSUID, MS_RDONLY, log_everything, mount, power_off
 from plan.console import MODULES, OUT, SOURCE, say
-
-KEPT = ("GLIBC_TUNABLES",)
-"""Of the kernel's command line, for the programs of the run: by which glibc is told to do without some of the CPU's features."""
 
 
 def mount_all() -> None:
@@ -83,7 +81,7 @@ def main() -> None:
     log_everything()
     os.chdir("/tmp")
     host_folder = os.environ["WARPBED_OUT"]
-    plain_environment(**{name: os.environ[name] for name in KEPT if name in os.environ})
+    plain_environment(**{CHOICE: os.environ[CHOICE]})
     from agent import beginning, tcp_memory
     from agent.main import Setting, execute
     from plan.model import from_json

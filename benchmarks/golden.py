@@ -12,6 +12,7 @@ from hosts.base import Execution
 from hosts.virtual.launch import GuestKernel, execute
 from hosts.virtual.userland import userland
 from plan.model import Plan
+from testbed.campaign import model, schedule, virtual
 from testbed.experiments import prepare
 from testbed.identity import packets
 
@@ -23,7 +24,15 @@ SEED = 1
 Execute = Callable[[GuestKernel, Execution], object]
 
 
+CAMPAIGN = "campaign"
+"""The one file that is a campaign's."""
+
+
 def plan_of(name: str) -> Plan:
+    """Of an experiment's first run, or of a campaign's first transfer."""
+    if name == CAMPAIGN:
+        campaign, _ = model.load(FILES[name])
+        return virtual.job_of(campaign, schedule.run_of(campaign, 1, virtual.HOST)[0]).plan
     return prepare(FILES[name]).plans[0]
 
 
@@ -47,8 +56,13 @@ def identity(kernel: GuestKernel) -> str:
 
 def known(kernel: GuestKernel) -> Mapping[str, str] | None:
     """Name → digest for this kernel and user land; None where nobody has recorded them yet."""
-    recorded: dict[str, dict[str, str]] = json.loads(DIGESTS.read_text())
-    return recorded.get(identity(kernel))
+    return all_known().get(identity(kernel))
+
+
+def all_known() -> dict[str, dict[str, str]]:
+    """Identity → name → digest."""
+    found: dict[str, dict[str, str]] = json.loads(DIGESTS.read_text())
+    return found
 
 
 def record(kernel: GuestKernel, digests: Mapping[str, str]) -> None:

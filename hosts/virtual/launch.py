@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent import plain_code
 from base.paths import ROOT, SENT_PACKAGES
 from hosts.base import Execution, Outcome, failure
 from hosts.virtual import boot, pinned
@@ -75,6 +76,7 @@ def command(kernel: GuestKernel, run: Execution) -> list[str]:
         boot.SYSTEM_PYTHON,
         "loglevel=4",
         "ipv6.disable_ipv6=1",
+        f"{plain_code.CHOICE}={plain_code.VALUE}",
         *boot.shares(kernel, run.folder),
         *boot.python(ROOT / "agent/init.py", root=root),
         start_ns=EPOCH_NS,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instructions whose answer the CPU decides: the guest's kernel has none, and which of the guest's programs have some is known.
 
-What they answer where they are used reaches no packet: rdtsc, rdrand and rdseed answer otherwise in each replay (test_replays.py), and
-the features that cpuid says are masked in one of them ("another CPU's code").
+What they answer where they are used reaches no packet: rdtsc, rdrand and rdseed answer otherwise in each replay (test_replays.py). Of
+what cpuid says glibc makes nothing (agent/plain_code.py), and in one of the replays what it would make of it ("another CPU's code").
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from agent import plain_code
 from hosts.virtual import pinned
 from hosts.virtual.launch import GuestKernel
 
@@ -115,3 +116,34 @@ def test_which_programs_of_the_guest_have_some_is_known() -> None:
 def _known_name(name: str) -> str:
     """Files have their whole versions: libstdc++.so.6.0.30."""
     return next((known for known in KNOWN if name.startswith(known)), name)
+
+
+BEYOND_X86_64 = {
+    (0x0, 0x2): (9, 12, 19, 20, 22, 23, 28),  # leaf 1, ecx: SSSE3, FMA, SSE4.1, SSE4.2, MOVBE, POPCNT, AVX
+    (0x1, 0x1): (3, 5, 8, 9, 11, 16, 30, 31),  # leaf 7, ebx: BMI1, AVX2, BMI2, ERMS, RTM, AVX512F, AVX512BW, AVX512VL
+    (0x2, 0x2): (5, 16),  # leaf 0x80000001, ecx: LZCNT, FMA4
+    (0x3, 0x0): (1,),  # leaf 0xd, 1, eax: XSAVEC
+}
+"""Bits that say what a CPU has beyond x86-64 (Intel's manual, volume 2, CPUID; AMD's, volume 3, appendix E)."""
+
+
+def chosen_by(root: Path, tunables: str) -> dict[tuple[int, int], int]:
+    """Which features the guest's loader means to use on this CPU, as it says itself."""
+    loader = _inside(root, root / "lib64/ld-linux-x86-64.so.2")
+    done = subprocess.run(
+        [loader, "--list-diagnostics"], env={plain_code.CHOICE: tunables}, check=True, capture_output=True, text=True
+    )
+    words = re.findall(r"features\[(0x\w+)\]\.active\[(0x\w+)\]=(0x\w+)", done.stdout)
+    return {(int(leaf, 16), int(register, 16)): int(value, 16) for leaf, register, value in words}
+
+
+def test_glibc_is_left_the_code_that_every_x86_64_runs() -> None:
+    root = pinned.root()
+    if root is None:
+        pytest.skip("WARPBED_USERLAND=host: this machine's glibc")
+    plain, own = (chosen_by(root, text) for text in (plain_code.VALUE, plain_code.VALUE.replace("-", "_")))
+    bits = [(word, 1 << bit) for word, bits in BEYOND_X86_64.items() for bit in bits]
+    assert [(word, bit) for word, bit in bits if plain[word] & bit] == []
+    assert own == chosen_by(root, ""), "names that mean nothing leave the choice as it is"
+    if all(not own[word] & bit for word, bit in bits):
+        pytest.skip("this CPU has nothing that could be masked")
