@@ -20,6 +20,8 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -87,6 +89,7 @@ def counted(kernel: GuestKernel, until: int, file: Path, cpu: int) -> int:
     identity, known = golden.identity(kernel), golden.known(kernel)
     if known is None:
         raise SystemExit(f"no digests for {identity}; --write records them")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what lies in the folder of the replay under way is removed
     while True:
         runs = replay_counts.valid(replay_counts.read(file), identity, known)
         same, differing, failed = (replay_counts.total(runs, kind) for kind in replay_counts.KINDS)

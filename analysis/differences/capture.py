@@ -56,6 +56,15 @@ class Packet:
             names |= {"source port": _word(inner, 0), "destination port": _word(inner, 2)}
         return names
 
+    @property
+    def payload(self) -> bytes:
+        """What a TCP segment carries, as far as the capture holds it."""
+        count = self.fields.get("payload bytes")
+        if not isinstance(count, int) or count <= 0:
+            return b""
+        end = ETHERNET_BYTES + int(self.fields["length"])
+        return self.data[end - count : end]
+
     def words(self, start_ns: int) -> str:
         """One line; the time counts from the run's start."""
         names = self.fields

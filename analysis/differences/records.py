@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.errors import ResultsError
 from analysis.records import in_turn
 
 Row = dict[str, Any]
@@ -35,7 +37,7 @@ class OtherRecord:
         if self.ours is None or self.theirs is None:
             return f"{self.kind}: record {self.number} exists only in the {'second' if self.theirs else 'first'} run"
         changed = [name for name in self.ours if self.ours[name] != self.theirs.get(name)]
-        text = "; ".join(f"{name} {self.ours[name]}, {self.theirs.get(name)}" for name in changed)
+        text = "; ".join(f"{name} {_apart(self.ours[name], self.theirs.get(name))}" for name in changed)
         place = ", ".join(
             f"{name} {self.ours[name]}"
             for name in ("t_s", "flow", "node", "interface")
@@ -44,9 +46,19 @@ class OtherRecord:
         return f"{self.kind}: record {self.number} ({place}): {text}"
 
 
+def _apart(one: Any, other: Any) -> str:
+    """Two values; of two lists the first element that differs."""
+    if isinstance(one, list) and isinstance(other, list):
+        pairs = itertools.zip_longest(one, other)
+        number, pair = next((number, pair) for number, pair in enumerate(pairs, 1) if pair[0] != pair[1])
+        return f"entry {number}: {pair[0]}, {pair[1]}"
+    return f"{one}, {other}"
+
+
 def first(ours: Path, theirs: Path) -> OtherRecord | None:
-    """The earliest record that differs, of all kinds that both folders have."""
-    names = sorted({file.name for file in ours.glob("*.parquet")} & {file.name for file in theirs.glob("*.parquet")})
+    """The earliest record that differs, of all kinds that both folders have; what programs reported has no time and comes last."""
+    kinds = ({file.name for kind in ("parquet", "json") for file in side.glob(f"*.{kind}")} for side in (ours, theirs))
+    names = sorted(set.intersection(*kinds))
     others = [found for name in names if (found := _of(ours / name, theirs / name)) is not None]
     return min(others, key=lambda found: found.t_s, default=None)
 
@@ -59,6 +71,15 @@ def _of(ours: Path, theirs: Path) -> OtherRecord | None:
 
 
 def _rows(file: Path) -> Iterator[Row]:
-    """Rows in the file's order; what is no number equals itself."""
+    """Rows in the file's order; what is no number equals itself. Raises ResultsError where a JSON file has none."""
+    if file.suffix == ".json":
+        try:
+            found = json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            raise ResultsError(f"{file}: {error}") from error
+        if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+            raise ResultsError(f"{file}: not a list of objects")
+        yield from found
+        return
     for row in in_turn(file):
         yield {name: "NaN" if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}

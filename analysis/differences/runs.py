@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from analysis.differences import packets, records
+from analysis.differences.names import End, Names
 from analysis.differences.packets import Parting
 from analysis.errors import ResultsError
 from analysis.records import rows
 from analysis.results import Run, load_run
+
+PROGRAMS = {"iperf3": "iperf3", "file": "the program that sends the file"}
+"""A flow's `app`, for people."""
 
 
 def inputs(ours: Run, theirs: Run) -> list[str]:
@@ -54,7 +58,7 @@ def report(ours: Path, theirs: Path) -> list[str]:
 
 def _shown_parting(parted: Parting, folder: Path) -> list[str]:
     start_ns = _start_ns(folder)
-    lines = [parted.words(_nodes(folder))]
+    lines = [parted.words(_names(folder))]
     lines += [f"  both    {packet.words(start_ns)}" for packet in parted.before]
     for side, shown in (("first", parted.ours), ("second", parted.theirs)):
         lines += [f"  {side:7} {packet.words(start_ns)}" for packet in shown]
@@ -82,12 +86,19 @@ def _start_ns(folder: Path) -> int:
     return start if isinstance(start, int) else 0
 
 
-def _nodes(folder: Path) -> dict[str, str]:
-    """Address → node, of the flows' ends."""
-    names: dict[str, str] = {}
+def _names(folder: Path) -> Names:
+    """Of the flows' ends, as the records have them; their programs from the experiment."""
+    spec = _json(folder / "run.json").get("spec")
+    asked = spec.get("flows") if isinstance(spec, dict) else None
+    programs = {str(flow.get("name")): flow.get("app") for flow in asked or () if isinstance(flow, dict)}
+    nodes, flows = dict[str, str](), dict[tuple[End, End], tuple[str, str]]()
     for flow in rows(folder / "records/flows.parquet"):
-        names |= {str(flow.get(f"{end}_addr")): str(flow.get(end)) for end in ("src", "dst")}
-    return names
+        nodes |= {str(flow.get(f"{end}_addr")): str(flow.get(end)) for end in ("src", "dst")}
+        source, destination = ((str(flow.get(f"{end}_addr")), flow.get(f"{end}_port") or 0) for end in ("src", "dst"))
+        name = str(flow.get("flow"))
+        program = programs.get(name.partition(".")[0])
+        flows[source, destination] = name, PROGRAMS.get(str(program), "its program")
+    return Names(nodes, flows)
 
 
 def _json(file: Path) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from analysis.differences import packets
 from analysis.differences.capture import Packet
 from analysis.differences.capture import packets as read
+from analysis.differences.names import Names
 from analysis.errors import ResultsError
 from base.errors import UsageError
 from testbed.commands import diff as command
@@ -47,6 +48,16 @@ def capture(file: Path, frames: list[tuple[int, bytes]], order: str = "<") -> Pa
     return file
 
 
+ANSWER = b"".join(
+    (
+        segment(77)[:26],
+        socket.inet_aton(RECEIVER),
+        socket.inet_aton(SENDER),
+        struct.pack("!HH", 5201, 10001),
+        segment(77)[38:],
+    )
+)
+FLOWS = {((SENDER, 10001), (RECEIVER, 5201)): ("f1", "iperf3")}
 PLAIN = [(1000 * number, segment(1000 + number)) for number in range(10)]
 
 
@@ -59,7 +70,15 @@ def run_folder(folder: Path, frames: list[tuple[int, bytes]], cwnd: int = 10, **
     (folder / "records").mkdir()
     rows = [{"t_s": 0.1 * number, "flow": "f1", "cwnd_packets": cwnd if number == 3 else 10} for number in range(5)]
     pq.write_table(pa.Table.from_pylist(rows), folder / "records/sockets.parquet")
-    flow = {"flow": "f1", "src": "s1", "src_addr": SENDER, "dst": "d1", "dst_addr": RECEIVER}
+    flow = {
+        "flow": "f1",
+        "src": "s1",
+        "src_addr": SENDER,
+        "src_port": 10001,
+        "dst": "d1",
+        "dst_addr": RECEIVER,
+        "dst_port": 5201,
+    }
     pq.write_table(pa.Table.from_pylist([flow]), folder / "records/flows.parquet")
     document = {"format": 1, "experiment": "x", "run": "a", "status": "complete", "inputs": inputs}
     (folder / "run.json").write_text(json.dumps({**document, "facts": {"start_realtime_ns": START_NS}}))
@@ -70,10 +89,12 @@ def diff(one: Path, other: Path) -> int:
     return command.main(argparse.Namespace(first=one, second=other))
 
 
-def words(tmp_path: Path, frames: list[tuple[int, bytes]], sender: str = "s1") -> str:
-    parted = packets.parting(capture(tmp_path / "a/s1-eth0.pcap", PLAIN), capture(tmp_path / "b/s1-eth0.pcap", frames))
+def words(
+    tmp_path: Path, frames: list[tuple[int, bytes]], sender: str = "s1", first: list[tuple[int, bytes]] = PLAIN
+) -> str:
+    parted = packets.parting(capture(tmp_path / "a/s1-eth0.pcap", first), capture(tmp_path / "b/s1-eth0.pcap", frames))
     assert parted is not None
-    return parted.words({SENDER: sender})
+    return parted.words(Names({SENDER: sender}, FLOWS if sender == "s1" else {}))
 
 
 def test_equal_captures_do_not_part(tmp_path: Path) -> None:
@@ -82,7 +103,7 @@ def test_equal_captures_do_not_part(tmp_path: Path) -> None:
 
 def test_a_packet_that_leaves_later_is_said_to(tmp_path: Path) -> None:
     said = words(tmp_path, changed(4, 4000 + 10_720, PLAIN[4][1]))
-    assert said == "s1-eth0: packet 5: in the second run s1 sent it 10.72 µs later"
+    assert said == "s1-eth0: packet 5, ACK of f1: in the second run s1 sent it 10.72 µs later"
     assert words(tmp_path, changed(4, 3999, PLAIN[4][1])).endswith("s1 sent it 1 ns earlier")
     assert words(tmp_path, changed(4, 4500, PLAIN[4][1]), "s10").endswith("it came from s10 500 ns later")
 
@@ -95,9 +116,45 @@ def test_each_header_field_that_differs_is_named(tmp_path: Path) -> None:
     assert words(tmp_path, changed(2, 2000, PLAIN[2][1] + b"x")).endswith("other content")
 
 
+def answered(quiet_ns: int, late_ns: int, content: bytes = b"data") -> list[tuple[int, bytes]]:
+    """The receiver's packet, and after a time the sender's."""
+    return [*PLAIN, (20_000, ANSWER), (20_000 + quiet_ns + late_ns, segment(2000, payload=content))]
+
+
+def test_it_says_whether_something_had_made_a_node_send(tmp_path: Path) -> None:
+    said = words(tmp_path, answered(20_000_000, 10_720), first=answered(20_000_000, 0))
+    assert said == (
+        "s1-eth0: packet 12, data of f1: in the second run s1 sent it 10.72 µs later; "
+        "nothing had arrived at s1 for 20 ms, so iperf3 or a timer of the kernel woke 10.72 µs later"
+    )
+    said = words(tmp_path, answered(30_000, 500), first=answered(30_000, 0))
+    assert said.endswith("s1 sent it 500 ns later; a packet had arrived at s1 30 µs before")
+
+
+def test_other_payload_is_told_from_other_headers(tmp_path: Path) -> None:
+    said = words(tmp_path, answered(0, 0, b"daTa"), first=answered(0, 0))
+    assert said == "s1-eth0: packet 12, data of f1: in the second run other payload from its byte 3 on"
+
+
+def test_what_programs_reported_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = run_folder(tmp_path / "one", PLAIN), run_folder(tmp_path / "other", PLAIN)
+    for folder, at_s in ((one, 2.0), (other, 2.5)):
+        row = {"flow": "web", "app": "web", "pages": [{"start_s": 1.0}, {"start_s": at_s}]}
+        (folder / "records/applications.json").write_text(json.dumps([{"flow": "ping"}, row]))
+    assert diff(one, other) == 1
+    said = capsys.readouterr().out.strip()
+    assert said == "applications: record 2 (flow web): pages entry 2: {'start_s': 2.0}, {'start_s': 2.5}"
+    (other / "records/applications.json").write_text("{")
+    with pytest.raises(UsageError, match=r"applications\.json"):
+        diff(one, other)
+
+
 def test_a_packet_of_one_run_only_is_said_to_be(tmp_path: Path) -> None:
-    assert words(tmp_path, PLAIN[:7]) == "s1-eth0: packet 8 exists only in the first run"
-    assert words(tmp_path, [*PLAIN, (99_000, segment(1))]) == "s1-eth0: packet 11 exists only in the second run"
+    assert words(tmp_path, PLAIN[:7]) == "s1-eth0: packet 8, ACK of f1, exists only in the first run"
+    assert (
+        words(tmp_path, [*PLAIN, (99_000, segment(1))])
+        == "s1-eth0: packet 11, ACK of f1, exists only in the second run"
+    )
 
 
 def test_the_earliest_of_all_interfaces_comes_first(tmp_path: Path) -> None:
@@ -117,7 +174,7 @@ def test_the_command_shows_both_sides_and_the_inputs(tmp_path: Path, capsys: pyt
     assert capsys.readouterr().out == "the same packets at the same times, and the same records\n"
     said = lab.warpbed("diff", one, other, code=1).splitlines()
     assert said[0] == "input userland iperf3: 3.12-1, 3.18-2"
-    assert said[1] == "s1-eth0: packet 5: in the second run s1 sent it 10.72 µs later"
+    assert said[1] == "s1-eth0: packet 5, ACK of f1: in the second run s1 sent it 10.72 µs later"
     assert (
         f"  both    0.000003000 s  {SENDER}:10001 → {RECEIVER}:5201  TCP A seq 1003 ack 77  0 bytes of payload" in said
     )
