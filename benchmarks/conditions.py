@@ -35,6 +35,9 @@ import ctypes, os, sys
 ctypes.CDLL(None).personality(0)
 os.execv(sys.argv[1], sys.argv[1:])
 """
+CONTAINED = """\
+hostname container && echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin "$@"
+"""
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,32 @@ def _randomized(line: list[str]) -> list[str]:
     return [*cage, boot.SYSTEM_PYTHON, "-I", "-c", PERSONALITY, *guest]
 
 
+def _contained(kernel: GuestKernel, run: Execution) -> Outcome:
+    """Namespaces of its own, for users, too, in which no cage can be made: as containers are that may do nothing."""
+    own = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "--net",
+        "--uts",
+        "--ipc",
+        "/bin/sh",
+        "-c",
+        CONTAINED,
+        "sh",
+    ]
+    outcome = _changed(lambda line: [*own, *line])(kernel, run)
+    if b"cage: " not in (run.folder / "console.log").read_bytes():
+        raise RuntimeError("the guest had a cage")
+    return outcome
+
+
+def _as_nobody(line: list[str]) -> list[str]:
+    """Another user and group for all that starts the guest; files are this user's."""
+    return ["unshare", "--user", "--map-user=65534", "--map-group=65534", *line]
+
+
 def _other_boot(line: list[str]) -> list[str]:
     """More happens before the run, and the first process has more in its environment."""
     at = next(i for i, word in enumerate(line) if word.endswith("agent/init.py"))
@@ -202,6 +231,8 @@ CONDITIONS = (
     Condition("SIGSTOP and SIGCONT", _interrupted),
     Condition("memory pressure", _pressed),
     Condition("ASLR of the host", _changed(_randomized)),
+    Condition("in a container", _contained),
+    Condition("another user", _changed(_as_nobody)),
     Condition("another boot", _changed(_other_boot)),
     Condition("another CPU's code", _changed(_own_code)),
     Condition("another folder", _elsewhere),

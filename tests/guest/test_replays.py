@@ -24,6 +24,8 @@ AGAIN = (
     ("SIGSTOP and SIGCONT", "aqm"),
     ("memory pressure", "red"),
     ("ASLR of the host", "jitter"),
+    ("in a container", "trace"),
+    ("another user", "campaign"),
     ("another boot", "traffic"),
     ("another CPU's code", "algorithms"),
     ("another folder", "traffic"),
