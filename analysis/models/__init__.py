@@ -3,7 +3,18 @@
 
 from __future__ import annotations
 
-from analysis.models import afifi2014, ho2008, kato2012, tokuda2003, yu2009, yu2009_gaps
+from analysis.models import afifi2014, ho2008, ho2008_rules, kato2012, tokuda2003, yu2009, yu2009_gaps
 from analysis.models.checks import REGISTRY, Check, deciders
 
-__all__ = ["REGISTRY", "Check", "afifi2014", "deciders", "ho2008", "kato2012", "tokuda2003", "yu2009", "yu2009_gaps"]
+__all__ = [
+    "REGISTRY",
+    "Check",
+    "afifi2014",
+    "deciders",
+    "ho2008",
+    "ho2008_rules",
+    "kato2012",
+    "tokuda2003",
+    "yu2009",
+    "yu2009_gaps",
+]

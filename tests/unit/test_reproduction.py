@@ -15,7 +15,7 @@ import pytest
 
 from analysis.errors import ResultsError
 from analysis.metrics import lookup
-from analysis.models import REGISTRY, afifi2014, ho2008, tokuda2003
+from analysis.models import REGISTRY, afifi2014, ho2008, ho2008_rules, tokuda2003
 from analysis.models.checks import Check
 from analysis.reproduction import recorded
 from analysis.reproduction.outcomes import Evidence, judged, of_checks
@@ -24,7 +24,7 @@ from analysis.reproduction.recorded import Recorded
 from analysis.results import Run
 from analysis.statistics import cells
 from base.errors import SpecError, UsageError
-from kernels.reference import medley
+from kernels.reference import medley, medley_rounds
 from schema.catalogue import Catalogue, Entry, catalogues, load
 from schema.claims import Claim
 from schema.published import Published
@@ -257,6 +257,30 @@ def test_ho_s_rounds_give_the_derived_decreases_and_bounds() -> None:
     for kbit, baserrts in zip(times["bdp_kbit"], times["baserrts"], strict=True):
         mu_d = kbit * 1000 / 8000
         assert next(t for t, W in ho2008.decreases(mu_d, 60) if mu_d <= W) == baserrts
+
+
+def test_medley_s_mean_queue_is_that_of_little_s_law() -> None:
+    """Arrivals times their mean wait: W packets a round, each as long as the round is longer than BaseRTT."""
+    waits = length = 0.0
+    for now in medley_rounds.rounds(62.5, 250):
+        waits += now.W * (now.long_rtts - 1)
+        length += now.long_rtts
+        if length >= 1000:
+            break
+    assert ho2008_rules.mean_queue(62.5, 250, 1000) == pytest.approx(waits / length)
+    assert ho2008_rules.mean_queue(1e6, 250, 20) < 0.01  # 400 packets on a path of a million
+
+
+def test_windows_under_random_loss_are_the_derived_ones() -> None:
+    """Within a fifth up to 3 %, where a window's least size does not decide."""
+    table = derived("ho2008-fig5.16")["model: windows per round trip, no timeouts, no limit by the path"]
+    for percent, sack, own, fast, *_ in table["rows"][:4]:
+        for rule, window in (
+            (ho2008_rules.reno_round, sack),
+            (ho2008_rules.medley_round, own),
+            (ho2008_rules.fast_round, fast),
+        ):
+            assert ho2008_rules.loss_limited(rule, percent / 100) == pytest.approx(window, rel=0.2)
 
 
 def test_ftat_s_theorem_gives_the_derived_examples() -> None:
