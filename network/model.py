@@ -255,6 +255,11 @@ class Network:
         """See `address_plan`."""
         return _plans(self)
 
+    @functools.cached_property
+    def interfaces(self) -> dict[str, list[Interface]]:
+        """Of each node, in the order of its links; to be read only. Without the routes, which take longest in a large network."""
+        return _interfaces(self)
+
     def first_hops(self, start: str) -> dict[str, str]:
         """For every other node the neighbour of `start` on the way there."""
         if start not in self._first_hops:
@@ -263,6 +268,10 @@ class Network:
 
     @functools.cached_property
     def _first_hops(self) -> dict[str, dict[str, str]]:
+        return {}
+
+    @functools.cached_property
+    def _paths(self) -> dict[tuple[str, str], list[tuple[str, str, Direction]]]:
         return {}
 
     def directions(self) -> Iterator[Direction]:
@@ -349,12 +358,20 @@ def address_plan(network: Network) -> dict[str, NodePlan]:
 
 
 def _plans(network: Network) -> dict[str, NodePlan]:
-    plans = {node.name: NodePlan(node) for node in network.nodes}
+    plans = {node.name: NodePlan(node, network.interfaces[node.name]) for node in network.nodes}
+    numbers = {name: [_subnet_number(i) for i in plan.interfaces] for name, plan in plans.items()}
+    for plan in plans.values():
+        plan.routes.extend(_routes(network, numbers, plan))
+    return plans
+
+
+def _interfaces(network: Network) -> dict[str, list[Interface]]:
+    found: dict[str, list[Interface]] = {node.name: [] for node in network.nodes}
     base = int(ipaddress.IPv4Address("10.0.0.0"))
     for index, (link, number) in enumerate(zip(network.links, _subnet_numbers(network.links), strict=True)):
         subnet = base + 4 * number
         first, second = (str(ipaddress.IPv4Address(subnet + i)) for i in (1, 2))
-        names = [f"{end}-eth{len(plans[end].interfaces)}" for end in (link.a, link.b)]
+        names = [f"{end}-eth{len(found[end])}" for end in (link.a, link.b)]
         macs = [f"02:00:{index >> 8 & 255:02x}:{index & 255:02x}:00:0{i}" for i in (1, 2)]
         ends = (
             Interface(
@@ -364,12 +381,9 @@ def _plans(network: Network) -> dict[str, NodePlan]:
                 names[1], link.b, link.a, names[0], second, first, macs[1], macs[0], 30, link.backward, link.forward
             ),
         )
-        plans[link.a].interfaces.append(ends[0])
-        plans[link.b].interfaces.append(ends[1])
-    numbers = {name: [_subnet_number(i) for i in plan.interfaces] for name, plan in plans.items()}
-    for plan in plans.values():
-        plan.routes.extend(_routes(network, numbers, plan))
-    return plans
+        found[link.a].append(ends[0])
+        found[link.b].append(ends[1])
+    return found
 
 
 def _subnet_numbers(links: tuple[Link, ...]) -> list[int]:
@@ -452,20 +466,25 @@ def path(network: Network, source: str, destination: str) -> list[tuple[str, str
 
     Routes lead to the nearer end of the link that the destination's address belongs to, from where it is one hop more.
     """
-    plans = address_plan(network)
-    first = plans[destination].interfaces[0]
-    hops, here = [], source
+    known = network._paths.get((source, destination))
+    if known is None:
+        known = network._paths[source, destination] = list(_path(network, source, destination))
+    return list(known)
+
+
+def _path(network: Network, source: str, destination: str) -> Iterator[tuple[str, str, Direction]]:
+    first = network.interfaces[destination][0]
+    here = source
     while here != destination:
-        own = plans[here].interfaces
+        own = network.interfaces[here]
         if here == first.peer:
             interface = next(i for i in own if i.name == first.peer_interface)
         else:
             ways = network.first_hops(here)
             nearer = next(name for name in ways if name in (destination, first.peer))
             interface = next(i for i in own if i.peer == ways[nearer])
-        hops.append((here, interface.peer, interface.egress))
+        yield here, interface.peer, interface.egress
         here = interface.peer
-    return hops
 
 
 def idle_rtt_ns(network: Network, a: str, b: str, frame_bytes: int) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -75,6 +76,7 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
     network = with_ack_waits(network, experiment)
     if not exact:
         network = with_overheads(network, experiment)
+    network = _shared(network)
     when = compile_traffic.windows(experiment, document, seed)
     if not exact:
         when = apart(when, experiment, network, seed)
@@ -87,7 +89,8 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
     modules = tuple(_modules(experiment, document, network, starts))
     _check_kernel(experiment, document, network)
     _check_ecn(experiment, document)
-    samplers = experiment.samplers
+    samplers, buffers = experiment.samplers, socket_buffers(network, flows)
+    marks = any(direction.queue.ecn for direction in network.directions())
     return Plan(
         network=network,
         flows=flows,
@@ -95,7 +98,7 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
         grace_s=GRACE_S,
         start_grid_s=START_GRID_S,
         hosts={
-            node.name: _host(node.name, experiment, network, flows, starts.get(node.name, ())) for node in network.nodes
+            node.name: _host(node.name, experiment, buffers, marks, starts.get(node.name, ())) for node in network.nodes
         },
         captures=tuple(_captures(experiment, document, network, flows)),
         traffic=tuple(compile_traffic.traffic_plans(experiment, when, seed, document)),
@@ -108,13 +111,19 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
     )
 
 
+@functools.lru_cache(maxsize=16)
+def _shared(network: Network) -> Network:
+    """The first network that was equal to this one: runs on the same graph look for its addresses and paths once."""
+    return network
+
+
 def socket_buffers(network: Network, flows: Iterable[FlowPlan]) -> tuple[int, int]:
     """Largest send and receive buffers (bytes) that never limit a flow: BDP and the path's queues, with overhead."""
     largest = BUFFER_MIN_BYTES
-    for flow in flows:
-        hops = path(network, flow.source, flow.destination)
+    for source, destination in {(flow.source, flow.destination): None for flow in flows}:
+        hops = path(network, source, destination)
         rate = min((d.rate_bps for _, _, d in hops if d.rate_bps), default=DEFAULT_RATE_BPS)
-        in_flight = rate * idle_rtt_ns(network, flow.source, flow.destination, FULL_FRAME_BYTES) / 8e9
+        in_flight = rate * idle_rtt_ns(network, source, destination, FULL_FRAME_BYTES) / 8e9
         queued = sum(d.buffer.full_bytes for _, _, d in hops if d.buffer)
         largest = max(largest, int(BUFFER_PER_BDP * (in_flight + queued)))
     largest = min(largest, 2**31 - 1)
@@ -202,17 +211,17 @@ def _flow(index: int, flow: Flow, window: Window) -> FlowPlan:
 def _host(
     name: str,
     experiment: Experiment,
-    network: Network,
-    flows: tuple[FlowPlan, ...],
+    buffers: tuple[int, int],
+    marks: bool,
     starts: tuple[ConnectionStart, ...],
 ) -> HostSettings:
-    send, receive = socket_buffers(network, flows)
+    send, receive = buffers
     sysctls = {
         **PINNED_SYSCTLS,
         "net.ipv4.tcp_wmem": f"4096 16384 {send}",
         "net.ipv4.tcp_rmem": f"4096 131072 {receive}",
     }
-    if any(direction.queue.ecn for direction in network.directions()):
+    if marks:
         sysctls[ECN_SYSCTL] = ECN["on"]  # a queue that marks is of no use to flows that do not ask for it
     ack, mss, bursts, window = "delayed", None, "linux", None
     for rule in _rules(name, experiment):

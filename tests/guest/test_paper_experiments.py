@@ -84,6 +84,8 @@ SHORT = {
     "yu2009/fig2.3-2.8-short.yml": Short(40, "cca=miss,rate=8mbit,seed=1"),
     "yu2009/fig3.3-3.8-short.yml": Short(40, "cca=ssipp,queue=droptail,count=50,seed=1"),
     "yu2009/fig4-36.yml": Short(30, "cca=spm"),
+    "yu2009/fig2.11-2.13-short.yml": Short(5, "cca=miss,graph=1,rate=10mbit,gap=exponential(500ms)"),
+    "yu2009/fig2.14-2.16-short.yml": Short(3, "cca=js,graph=1,rate=10mbit,gap=exponential(500ms),buffer=50p"),
     "yu2009/fig4.18-4.19.yml": Short(40, "second=1100ms,seed=1"),
     "yu2009/fig4.30-4.32-short.yml": Short(20, "five=1100ms,seed=1"),
     "yu2009/fig4.34-4.38-short.yml": Short(20, "cca=spm,rate=25mbit,seed=1"),
