@@ -75,6 +75,7 @@ def arguments(
         f"uml_dir={folder}",
         f"umid={name}",
         *(["seccomp=on"] if kernel.has_seccomp else ()),
+        "random.trust_cpu=1",  # 6.1 else has no random numbers for the first process, whose root has no /dev/urandom
         *more,
     ]
 
