@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from base.errors import WarpbedError
 from benchmarks import golden
 from benchmarks.conditions import CONDITIONS
+from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel
+from kernels.series import DEFAULT, NAMES
 
 CPU = min(os.sched_getaffinity(0))
 HOW = {condition.name: condition for condition in CONDITIONS}
@@ -51,6 +54,18 @@ def test_a_golden_run_has_the_packets_that_the_repository_knows(
     if known is None:
         pytest.skip(f"no digests for {golden.identity(kernel)}; python -m benchmarks.replay --write records them")
     assert first(name) == known[name], "if packets were meant to change: python -m benchmarks.replay --write"
+
+
+@pytest.mark.parametrize("series", [name for name in NAMES if name != DEFAULT])
+def test_a_golden_run_by_another_kernel_has_the_packets_that_the_repository_knows(series: str, tmp_path: Path) -> None:
+    try:
+        kernel = find(series)
+    except WarpbedError as error:
+        pytest.skip(str(error))
+    known = golden.known(kernel)
+    if known is None:
+        pytest.skip(f"no digests for {golden.identity(kernel)}")
+    assert golden.run("losses", kernel, tmp_path / "raw", CPU) == known["losses"]
 
 
 @pytest.mark.parametrize(("condition", "name"), AGAIN, ids=[condition for condition, _ in AGAIN])
