@@ -17,6 +17,7 @@ from analysis.errors import ResultsError
 from analysis.metrics import lookup
 from analysis.models import REGISTRY, afifi2014, ho2008, ho2008_rules, tokuda2003
 from analysis.models.checks import Check
+from analysis.reproduction import afifi2014 as afifi2014_runs
 from analysis.reproduction import recorded
 from analysis.reproduction.outcomes import Evidence, judged, of_checks
 from analysis.reproduction.pages import write_pages
@@ -296,6 +297,14 @@ def test_westwood_s_count_by_hand() -> None:
     assert afifi2014.counted(steps) == 11
     assert afifi2014.counted(steps, own=1) == 10
     assert afifi2014.counted(afifi2014.acks_of_window(10, [2])) == 10
+
+
+def test_a_window_is_judged_once_its_start_is_over() -> None:
+    """Slow start reaches 96 packets, and its first recoveries are still above the bound; a path without a loss says nothing."""
+    windows = [1, 8, 40, 96, 48, 52, 26, 13, 17, 9, 12]
+    assert afifi2014_runs.settled_top([(float(t), float(w)) for t, w in enumerate(windows)], 18.7) == 17
+    assert afifi2014_runs.settled_top([(float(t), float(w)) for t, w in enumerate([*windows, 30])], 18.7) == 30
+    assert afifi2014_runs.settled_top([(0.0, 1.0), (1.0, 40.0)], 18.7) is None
 
 
 def test_medley_s_cycle_is_the_table_s() -> None:
