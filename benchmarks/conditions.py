@@ -74,7 +74,11 @@ def _beside(work: Callable[[str, threading.Event, list[int]], None], run: Execut
 
 
 def _interrupted(kernel: GuestKernel, run: Execution) -> Outcome:
-    """The guest is stopped and goes on every few milliseconds, its boot included."""
+    """The guest is stopped and goes on every few milliseconds, its boot included.
+
+    Before 6.16 its kernel traces its processes (ptrace), copies of itself, and takes their stops for its own: the run would fail.
+    So they are not stopped, and wait for the kernel, which is.
+    """
     stopped = list[int]()
     with _beside(_interrupt, run, stopped):
         outcome = launch.execute(kernel, run)
@@ -85,7 +89,7 @@ def _interrupted(kernel: GuestKernel, run: Execution) -> Outcome:
 
 def _interrupt(folder: str, ended: threading.Event, stopped: list[int]) -> None:
     while not ended.wait(STOP_EVERY_S):
-        guests = [pid for pid in _descendants(os.getpid()) if folder in _command_line(pid)]
+        guests = [pid for pid in _descendants(os.getpid()) if folder in _command_line(pid) and not _is_copy(pid)]
         for pid in guests:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
@@ -148,6 +152,15 @@ def _command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
         return ""
+
+
+def _is_copy(pid: int) -> bool:
+    """Whether the process has the command line of the one that it comes from, or is gone."""
+    try:
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return True
+    return _command_line(parent) == _command_line(pid)
 
 
 def _changed(change: Callable[[list[str]], list[str]]) -> Callable[[GuestKernel, Execution], Outcome]:
