@@ -13,10 +13,17 @@ SEVERAL = ("experiments", "compare", "fidelity", "reproduction")
 """Dashboards over several experiments."""
 ELAPSED = ("run", "compare")
 """Dashboards over a run's own time."""
+REPORTS = "public/warpbed"
+"""Where Grafana serves the reports, below its address: it gives out what lies in its folder `public`."""
 
 
 def uid(name: str) -> str:
     return f"warpbed-{name}"
+
+
+def report() -> str:
+    """Where a link to an experiment's report leads."""
+    return f"/{REPORTS}/${{experiment:percentencode}}/report.html"
 
 
 def url(origin: str, target: str) -> str:
@@ -29,8 +36,10 @@ def url(origin: str, target: str) -> str:
         chosen = ["${experiments:queryparam}"]
     else:
         chosen = ["var-experiments=${experiment:percentencode}"]
-    if (origin, target) == ("compare", "run"):
+    if target == "run" and origin in ELAPSED:
         chosen.append("var-run=${run:percentencode}")
+    if (origin, target) == ("compare", "compare"):
+        chosen.append("${runs:queryparam}&var-by=${by:percentencode}")
     if target in ELAPSED:
         chosen.append(f"from={ZERO_S * 1000}&to=${{to_ms:percentencode}}")
     return f"/d/{uid(target)}?{'&'.join(chosen)}"

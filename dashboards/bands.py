@@ -16,18 +16,20 @@ from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models import xychart as shown
 
 from analysis.palette import ALGORITHMS, COLOURS
-from dashboards.parts import MORE, Query, algorithm_colours, framed, legend
+from dashboards.parts import MORE, NO_DATA, Query, algorithm_colours, framed, legend
 
 SLOTS = 24
 LOW, HIGH = "low 95 %", "high 95 %"
 HIDDEN = ("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False})
 
 
-def edges(means: str, keys: str) -> str:
+def edges(means: str, keys: str, *, named: bool = False) -> str:
     """SQL: the rows of `means` as three: a mean and the ends of its 95 % confidence interval (Student's t over the runs).
 
     means: SQL with the columns of `keys`, name, mean, deviation (of the sample) and runs. Columns: those of `keys`, metric, value
+    named: the edges have their mean's name before them, for a chart that does not fill between two fixed names
     """
+    owner = f"d.name || '{MORE}'" if named else "d.slot || ' '"
     known = ", ".join(f"'{name}'" for name in ALGORITHMS)
     return f"""
         SELECT {keys}, v.metric, v.value FROM (
@@ -40,8 +42,8 @@ def edges(means: str, keys: str) -> str:
                 CROSS JOIN LATERAL (SELECT array_position(ARRAY[{known}], split_part(m.name, '{MORE}', 1)) AS place) n) c
             LEFT JOIN student_t t ON t.df = c.runs - 1) d
         CROSS JOIN LATERAL (VALUES (d.number || d.name, d.mean),
-            (CASE WHEN d.slot <= {SLOTS} THEN d.slot || ' {LOW}' END, d.mean - d.half),
-            (CASE WHEN d.slot <= {SLOTS} THEN d.slot || ' {HIGH}' END, d.mean + d.half)) v(metric, value)
+            (CASE WHEN d.slot <= {SLOTS} THEN {owner} || '{LOW}' END, d.mean - d.half),
+            (CASE WHEN d.slot <= {SLOTS} THEN {owner} || '{HIGH}' END, d.mean + d.half)) v(metric, value)
         WHERE v.metric IS NOT NULL AND v.value IS NOT NULL ORDER BY 1, 2"""
 
 
@@ -51,27 +53,34 @@ JavaScript where min <= 0; grafana#82209); below the axis' fixed start it draws 
 
 
 def completed(points: str, x: str) -> str:
-    """SQL: the rows of `points` (columns x, series, value; values from 0 on), and ABSENT for each pair that has no row."""
+    """SQL: the rows of `points` (columns x, series, value; values from 0 on), and ABSENT for each pair that has no row.
+
+    Where there is none at all, a series that is not drawn and says so in the legend: an XY chart without one has words of its own.
+    """
     return f"""
         WITH points AS ({points})
-        SELECT g.{x}, s.series, coalesce(p.value, {ABSENT:.0f}) AS value
+        (SELECT g.{x}, s.series, coalesce(p.value, {ABSENT:.0f}) AS value
         FROM (SELECT DISTINCT {x} FROM points) g CROSS JOIN (SELECT DISTINCT series FROM points) s
-        LEFT JOIN points p ON p.{x} = g.{x} AND p.series = s.series ORDER BY 1, 2 LIMIT 20000"""
+        LEFT JOIN points p ON p.{x} = g.{x} AND p.series = s.series ORDER BY 1, 2 LIMIT 20000)
+        UNION ALL SELECT 0, '{NO_DATA}', 0 WHERE NOT EXISTS (SELECT FROM points)"""
 
 
-def banded(panel: Any, *, filled: bool) -> Any:
-    """Colour the slots. filled: the panel fills between two series (time series); others draw the edges as dashed lines."""
+def dashed(panel: Any) -> Any:
+    """The edges, `named`, as dashed lines: an XY chart fills nothing, and its legend of 9.4 lists every series."""
+    style = (("custom.show", "lines"), ("custom.lineStyle", {"fill": "dash", "dash": [6, 4]}), HIDDEN)
+    return algorithm_colours(panel.override_by_regexp(f"/{MORE}({LOW}|{HIGH})$/", _values(*style)))
+
+
+def banded(panel: Any) -> Any:
+    """Colour the slots, and fill between their edges."""
     for slot in range(1, SLOTS + 1):
         colour = COLOURS[(slot - 1) % len(COLOURS)]
         fixed = ("color", {"mode": "fixed", "fixedColor": colour})
         panel = panel.override_by_regexp(f"/^{slot}: /", _values(fixed))
         for edge in (LOW, HIGH):
-            if filled:
-                style: list[tuple[str, Any]] = [("custom.lineWidth", 0)]
-                if edge == HIGH:
-                    style += [("custom.fillBelowTo", f"{slot} {LOW}"), ("custom.fillOpacity", 20)]
-            else:
-                style = [("custom.show", "lines"), ("custom.lineStyle", {"fill": "dash", "dash": [6, 4]})]
+            style: list[tuple[str, Any]] = [("custom.lineWidth", 0)]
+            if edge == HIGH:
+                style += [("custom.fillBelowTo", f"{slot} {LOW}"), ("custom.fillOpacity", 20)]
             panel = panel.override_by_name(f"{slot} {edge}", _values(fixed, HIDDEN, *style))
     return algorithm_colours(panel)
 
@@ -110,6 +119,8 @@ def chart(
         ("organize", {"excludeByName": {}, "indexByName": {}, "renameByName": {matrix: label}}),
     ):  # fmt: skip
         panel = panel.with_transformation(models.DataTransformerConfig(id_val=kind, options=options))
+    unseen = ("custom.hideFrom", {"legend": False, "tooltip": True, "viz": True})
+    panel = panel.override_by_name(NO_DATA, _values(unseen))
     return algorithm_colours(panel).override_by_name(
         label, _values(("unit", x_unit), ("custom.axisLabel", label), ("min", None), ("max", None))
     )

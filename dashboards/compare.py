@@ -11,6 +11,7 @@ from dashboards.parts import (
     COUNTED,
     LEGIBLE_MS,
     MORE,
+    NO_DATA,
     SELECT_COMPLETE,
     Query,
     Variable,
@@ -117,7 +118,7 @@ def coloured(*arguments: Any, **more: Any) -> Any:
 
 
 def grouped(title: str, unit: str, value: str) -> Any:
-    panel = banded(lines(title, INTERVAL, unit, by_group(value), points=False), filled=True)
+    panel = banded(lines(title, INTERVAL, unit, by_group(value), points=False))
     return panel.legend(legend(aside=True))
 
 
@@ -153,8 +154,9 @@ def distribution(title: str, of: str, column: str) -> Any:
             ORDER BY md5(p.t_s::text || r.run) LIMIT 10000) drawn),
         steps AS (SELECT min(value) + (max(value) - min(value)) * i / {STEPS} AS at
             FROM points, generate_series(0, {STEPS}) i GROUP BY i)
-        SELECT s.at, p.series, avg(CASE WHEN p.value <= s.at THEN 100.0 ELSE 0.0 END) AS value
-        FROM points p CROSS JOIN (SELECT DISTINCT at FROM steps) s GROUP BY 1, 2 ORDER BY 1, 2 LIMIT {STEPS * 200}
+        (SELECT s.at, p.series, avg(CASE WHEN p.value <= s.at THEN 100.0 ELSE 0.0 END) AS value
+        FROM points p CROSS JOIN (SELECT DISTINCT at FROM steps) s GROUP BY 1, 2 ORDER BY 1, 2 LIMIT {STEPS * 200})
+        UNION ALL SELECT 0, '{NO_DATA}', 0 WHERE NOT EXISTS (SELECT FROM points)
     """
     said = (
         "The share of the points whose value is at or below the value: further left is less, steeper is steadier. Points of one second, or "

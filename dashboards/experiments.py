@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboards.addresses import ZERO_S
-from dashboards.parts import WHOLE, Query, Variable, assembled, bars, board, number, one_of, rows, several
+from dashboards.parts import MINUTE, WHOLE, Query, Variable, assembled, bars, board, number, one_of, rows, several
 
 WHERE = f"{one_of('r.experiment', 'experiments')} AND {one_of('r.verdict_shown', 'verdict')}"
 RUNS = "(SELECT *, coalesce(nullif(verdict, ''), status) AS verdict_shown FROM runs) r"
@@ -27,7 +27,7 @@ EVERY_RUN = f"""
 RUN_WORDS = {
     "experiment": ("Experiment", 120), "run": ("Run", 205), "verdict": ("Verdict", 68), "cca": ("Algorithm", 88),
     "parameters": ("Parameters", 270), "seed": ("Seed", 90), "host": ("Host", 65), "kernel": ("Kernel", 75), "duration_s": ("Length", 70),
-    "wall_s": ("Took", 70), "why": ("Why", 0), "made_at": ("Made", 150),
+    "wall_s": ("Took", 70), "why": ("Why", 0), "made_at": ("Made", 140),
 }  # fmt: skip
 BY_VERDICT = f"""
     SELECT experiment,
@@ -46,13 +46,13 @@ def verdict_colours(column: str = "verdict") -> dict[str, list[tuple[str, Any]]]
     return {column: [("mappings", [{"type": "value", "options": values}]), ("custom.displayMode", "color-text")]}
 
 
-def run_link() -> tuple[str, Any]:
+def run_link(title: str = "Open this run") -> tuple[str, Any]:
     url = (
         "/d/warpbed-run?var-experiment=${__data.fields.experiment:percentencode}"
         "&var-run=${__data.fields.run:percentencode}"
         f"&from={ZERO_S * 1000}&to=${{__data.fields.to_ms}}"
     )
-    return ("links", [{"title": "Open this run", "url": url, "targetBlank": False}])
+    return ("links", [{"title": title, "url": url, "targetBlank": False}])
 
 
 def of_verdict(name: str) -> Any:
@@ -103,6 +103,7 @@ def dashboard() -> Any:
                 "duration_s": [("unit", "s")],
                 "wall_s": [("unit", "s")],
                 "seed": WHOLE,
+                "made_at": MINUTE,
                 "to_ms": [("custom.hidden", True)],
             },
             columns=RUN_WORDS,

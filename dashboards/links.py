@@ -13,7 +13,7 @@ from typing import Any
 
 from grafana_foundation_sdk.cog.builder import Builder
 
-from dashboards.addresses import TITLES, url
+from dashboards.addresses import ELAPSED, TITLES, report, url
 
 
 class Raw:
@@ -27,12 +27,27 @@ class Raw:
 
 
 class Link(Builder[Any]):
-    def __init__(self, origin: str, target: str) -> None:
-        title = TITLES[target]
+    """An entry of a dashboard's bar. outside: Grafana's router, which knows dashboards only, leaves it to the browser in a new tab"""
+
+    def __init__(
+        self, title: str, address: str, tooltip: str, *, icon: str = "dashboard", outside: bool = False
+    ) -> None:
         self.content = {
-            "title": title, "type": "link", "icon": "dashboard", "url": url(origin, target), "asDropdown": False,
-            "includeVars": False, "keepTime": False, "tags": [], "targetBlank": False, "tooltip": f"Open {title}",
+            "title": title, "type": "link", "icon": icon, "url": address, "asDropdown": False,
+            "includeVars": False, "keepTime": False, "tags": [], "targetBlank": outside, "tooltip": tooltip,
         }  # fmt: skip
 
     def build(self) -> Any:
         return Raw(self.content)
+
+
+def bar(name: str) -> list[Link]:
+    """The links of a dashboard: its own whole length, the other dashboards, the report."""
+    links = [Link(TITLES[other], url(name, other), f"Open {TITLES[other]}") for other in TITLES if other != name]
+    if name in ELAPSED:
+        links.insert(
+            0, Link("Whole length", url(name, name), "Show what is chosen from its start to its end", icon="bolt")
+        )
+    if name != "reproduction":
+        links.append(Link("Report", report(), "Open the experiment's report", icon="doc", outside=True))
+    return links

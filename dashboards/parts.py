@@ -20,12 +20,14 @@ from grafana_foundation_sdk.models import dashboard as models
 
 from analysis.palette import ALGORITHMS, COLOURS
 from dashboards.addresses import TITLES, ZERO_S, uid
-from dashboards.links import Link, Raw
+from dashboards.links import Raw, bar
 
 SOURCE = {"type": "postgres", "uid": "warpbed"}
 SCHEMA_VERSION = 37
 COUNTED = "r.status = 'complete' AND r.verdict <> 'invalid'"
 NO_DATA = "no data: run an experiment and load it with ./warpbed store load results"
+NO_BARS = "no data"
+"""Below the empty place of a bar chart's bars."""
 NOTHING = "–"
 """In a cell of a table, and where a number stands alone: the value is missing there, whatever else there is."""
 
@@ -48,6 +50,10 @@ class Query(variants.Dataquery):
 
 WHOLE: list[tuple[str, Any]] = [("unit", "string")]
 """Of a column of whole numbers that may be above 2^53, which a browser's numbers do not hold: texts that are shown as they are."""
+
+
+MINUTE: list[tuple[str, Any]] = [("unit", "time:YYYY-MM-DD HH:mm")]
+"""Of a column of dates: to the minute."""
 
 
 FIRST_METRICS = (
@@ -150,9 +156,10 @@ def rows(title: str, description: str, query: Query, *, width: int = 24, height:
 
 
 def dashed_peaks(panel: Any) -> Any:
-    """The greatest values of an interval as dashes, so that they do not cover its mean."""
+    """The greatest values of an interval as faint dashes, so that they do not cover its mean."""
     dashes = models.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [3, 5]})
-    return panel.override_by_regexp("/ max$/", [dashes])
+    faint = models.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": "rgba(140, 140, 140, 0.6)"})
+    return panel.override_by_regexp("/ max$/", [dashes, faint])
 
 
 def matrix(panel: Any, row: str, column: str, value: str) -> Any:
@@ -164,9 +171,22 @@ def matrix(panel: Any, row: str, column: str, value: str) -> Any:
 def bars(title: str, description: str, unit: str, query: Query, x: str, *, width: int = 12, height: int = 9,
          colours: Mapping[str, str] | None = None, by: tuple[str, str] | None = None) -> Any:  # fmt: skip
     """Values by category. colours: column → colour; by: (column, value) gives bars side by side, by algorithm"""
+    found = f"(SELECT 1) one LEFT JOIN ({query.sql}) f ON true"  # a row in any case: without one Grafana has words of its own
     if by is not None:
-        panel = bars(title, description, unit, query, f"{x}\\{by[0]}", width=width, height=height)
-        return algorithm_colours(matrix(panel, x, *by))
+        column, value = by
+        sql = f"SELECT coalesce(f.{x}, '{NO_BARS}') AS {x}, coalesce(f.{column}, 'none') AS {column}, f.{value} FROM {found}"
+        return algorithm_colours(
+            matrix(_bars(title, description, unit, Query(sql), f"{x}\\{column}", width, height), x, *by)
+        )
+    panel = _bars(title, description, unit, Query(f"SELECT f.* FROM {found}"), x, width, height)
+    for name, colour in (colours or {}).items():
+        fixed = models.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
+        panel = panel.override_by_name(name, [fixed])
+    nothing = {"type": "special", "options": {"match": "null", "result": {"text": NO_BARS, "index": 0}}}
+    return panel.override_by_name(x, [models.DynamicConfigValue(id_val="mappings", value=[nothing])])
+
+
+def _bars(title: str, description: str, unit: str, query: Query, x: str, width: int, height: int) -> Any:
     panel = (
         barchart.Panel()
         .x_field(x)
@@ -176,9 +196,6 @@ def bars(title: str, description: str, unit: str, query: Query, x: str, *, width
         .legend(legend())
     )
     panel = panel.fill_opacity(70).x_tick_label_rotation(-30).x_tick_label_max_length(40)
-    for name, colour in (colours or {}).items():
-        fixed = models.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
-        panel = panel.override_by_name(name, [fixed])
     return framed(panel, title, description, (query,), width, height, unit)
 
 
@@ -267,9 +284,8 @@ def board(name: str, description: str, *, elapsed_s: float | None = None) -> Das
     if elapsed_s is not None:
         page = page.time(_elapsed(0.0), _elapsed(elapsed_s))
     page = page.timepicker(TimePicker().hidden(elapsed_s is None))  # other queries ask for no time
-    for other in TITLES:
-        if other != name:
-            page = page.link(Link(name, other))
+    for link in bar(name):
+        page = page.link(link)
     return page
 
 

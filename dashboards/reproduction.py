@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.parts import Query, Variable, assembled, bars, board, number, one_of, rows, several
+from dashboards.parts import MINUTE, Query, Variable, assembled, bars, board, number, one_of, rows, several
 
 COLOURS = {
     "agrees": "green", "agrees in order or shape": "light-green", "contradicts, explained": "orange", "contradicts, unexplained": "red",
@@ -75,7 +75,7 @@ def dashboard() -> Any:
              width=24, height=8, colours=COLOURS),
         rows(
             "Entries of the catalogues", "Each table, figure and claim, in the order of its thesis.", Query(ENTRIES), height=12,
-            overrides=word_colours("outcome", COLOURS),
+            overrides={**word_colours("outcome", COLOURS), "decided_at": MINUTE},
             columns={"thesis": ("Thesis", 95), "entry": ("Entry", 170), "title": ("Title", 290), "place": ("Where", 190),
                      "outcome": ("Outcome", 170), "reason": ("Why", 0), "experiments": ("Experiments", 170),
                      "decided_at": ("Decided", 150)},

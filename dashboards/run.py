@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from dashboards.addresses import ZERO_S
-from dashboards.experiments import verdict_colours
+from dashboards.experiments import run_link, verdict_colours
 from dashboards.parts import (
     FIRST_METRICS,
+    MINUTE,
     SELECT_COMPLETE,
     WHOLE,
     Marks,
@@ -43,7 +44,11 @@ SELECT_FLOWS = f"SELECT f.flow FROM flows f JOIN runs r USING (run_id) WHERE {RU
 ABOUT = f"""
     SELECT verdict, cca, (SELECT string_agg(v.name || ' ' || v.value, ', ' ORDER BY v.name)
             FROM run_params v WHERE v.run_id = r.run_id AND v.name <> 'cca') AS parameters,
-        seed::text AS seed, duration_s, host, kernel, made_at, title
+        seed::text AS seed, duration_s,
+        CASE WHEN $__unixEpochFrom() - {ZERO_S} > 0.5 OR $__unixEpochTo() - {ZERO_S} < duration_s - 0.5
+            THEN round(greatest(0, least(duration_s, $__unixEpochTo() - {ZERO_S})
+                - greatest(0, $__unixEpochFrom() - {ZERO_S}))::numeric)::text || ' s of it' ELSE 'all of it' END AS shown,
+        host, kernel, made_at, title, experiment, run, ({ZERO_S} + duration_s) * 1000 AS to_ms
     FROM runs r WHERE {RUN}
 """
 WHY = f"""
@@ -57,8 +62,9 @@ FLOWS = f"""
     FROM flows p JOIN runs r USING (run_id) WHERE {FLOW} ORDER BY 1
 """
 ABOUT_WORDS = {
-    "verdict": ("Verdict", 70), "cca": ("Algorithm", 85), "parameters": ("Parameters", 170), "seed": ("Seed", 80),
-    "duration_s": ("Length", 65), "host": ("Host", 65), "kernel": ("Kernel", 75), "made_at": ("Made", 150), "title": ("Title", 0),
+    "verdict": ("Verdict", 70), "cca": ("Algorithm", 85), "parameters": ("Parameters", 140), "seed": ("Seed", 80),
+    "duration_s": ("Length", 65), "shown": ("Shown", 80),
+    "host": ("Host", 65), "kernel": ("Kernel", 75), "made_at": ("Made", 145), "title": ("Title", 0),
 }  # fmt: skip
 WHY_WORDS = {"severity": ("Severity", 75), "rule": ("Rule", 100), "message": ("What was found", 0)}
 FLOW_WORDS = {
@@ -131,14 +137,25 @@ def dashboard() -> Any:
 
 
 def _summary() -> list[Any]:
-    about = {**verdict_colours(), "duration_s": [("unit", "s")], "seed": WHOLE}
+    hidden: list[tuple[str, Any]] = [("custom.hidden", True)]
+    about = {**verdict_colours(), "duration_s": [("unit", "s")], "seed": WHOLE, "made_at": MINUTE,
+             "shown": [run_link("Show the whole run")],
+             "title": [("custom.inspect", True)], "experiment": hidden, "run": hidden, "to_ms": hidden}  # fmt: skip
     return [
-        rows("Run", "The run and its verdict.", Query(ABOUT), width=16, height=4, overrides=about, columns=ABOUT_WORDS),
+        rows(
+            "Run",
+            "The run and its verdict. Shown: how much of it the charts cover; a click shows all.",
+            Query(ABOUT),
+            width=17,
+            height=4,
+            overrides=about,
+            columns=ABOUT_WORDS,
+        ),
         rows(
             "Why",
             "Reasons of the verdict.",
             Query(WHY),
-            width=8,
+            width=7,
             height=4,
             columns=WHY_WORDS,
             overrides={"message": [("custom.inspect", True)]},

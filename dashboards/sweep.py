@@ -7,7 +7,7 @@ from typing import Any
 
 from grafana_foundation_sdk.models import dashboard as models
 
-from dashboards.bands import banded, chart, completed, edges
+from dashboards.bands import chart, completed, dashed, edges
 from dashboards.experiments import verdict_colours
 from dashboards.parts import (
     COUNTED,
@@ -72,7 +72,8 @@ SELECT_BASE = f"""
     FROM run_params v {OF_EXPERIMENT} AND {one_of("v.name", "parameter")}
 """
 AGAINST_PARAMETER = completed(
-    f"SELECT parameter, metric AS series, value FROM ({edges(MEANS, 'parameter')}) x LIMIT 1000", "parameter"
+    f"SELECT parameter, metric AS series, value FROM ({edges(MEANS, 'parameter', named=True)}) x LIMIT 1000",
+    "parameter",
 )
 BY_VALUE = f"""
     SELECT c.parameter, c.cca, c.mean FROM ({CELLS}) c ORDER BY c.number, c.parameter, c.cca LIMIT 200
@@ -113,13 +114,18 @@ def heat_map() -> Any:
     )
     columns = {"columnField": "second", "rowField": "first", "valueField": "mean"}
     panel = panel.with_transformation(models.DataTransformerConfig(id_val="groupingToMatrix", options=columns))
-    return panel.override_by_regexp(
+    panel = panel.override_by_regexp(
         "^(?!first).*$",
         [
             models.DynamicConfigValue(id_val="custom.displayMode", value="color-background-solid"),
             models.DynamicConfigValue(id_val="color", value={"mode": "continuous-BlPu"}),
         ],
     )
+    corner = [
+        models.DynamicConfigValue(id_val="displayName", value="${parameter:text} \\ ${second:text}"),
+        models.DynamicConfigValue(id_val="custom.displayMode", value="auto"),
+    ]
+    return panel.override_by_name("first\\second", corner)
 
 
 def dashboard() -> Any:
@@ -152,7 +158,7 @@ def dashboard() -> Any:
         height=11,
     )
     panels = [
-        banded(against_parameter, filled=False),
+        dashed(against_parameter),
         bars(
             "${metric:text} (${unit:text}) by value",
             "The same means side by side, each value as the experiment file has it.",

@@ -20,24 +20,30 @@ from base.errors import UsageError
 from base.files import replace_text
 from base.paths import ROOT
 from dashboards import alerts as alert_rules
-from dashboards.addresses import ZERO_S, uid
+from dashboards.addresses import REPORTS, ZERO_S, report, uid
 from store.connect import database_url, state_dir
 
 SOURCES = ROOT / "dashboards"
 READER = "warpbed_reader"
+USUAL_PUBLIC = "/usr/share/grafana/public, or public where Grafana was unpacked"
 USUAL = "/etc/grafana/provisioning, or conf/provisioning where Grafana was unpacked"
 
 
-def provision(folder: Path, *, alerts: bool = False) -> list[str]:
+def provision(
+    folder: Path, *, alerts: bool = False, public: Path | None = None, results: Path | None = None
+) -> list[str]:
     """Write the data source and the dashboards into a Grafana's provisioning folder; returns what to tell.
 
     alerts: the alert rules as well; without it those of before are taken away.
+    public: Grafana's folder of that name, which gets the reports of `results`; without it no dashboard links to one.
 
     The data source holds the reader's password: its file is readable for the owner and the group of the folder only.
     Raises UsageError where there is no such folder, the store's address or password is not known, or a file cannot be written.
     """
     if not folder.is_dir():
         raise UsageError(f"--to {folder}: no such folder; it is Grafana's own for provisioning: {USUAL}")
+    if public is not None and not (public / "img").is_dir():
+        raise UsageError(f"--public {public}: not Grafana's folder of that name: {USUAL_PUBLIC}")
     folder = folder.resolve()
     settings = conninfo_to_dict(database_url())
     host, port = str(settings.get("host") or "127.0.0.1"), str(settings.get("port") or 5432)
@@ -54,7 +60,7 @@ def provision(folder: Path, *, alerts: bool = False) -> list[str]:
         for file in (boards, folder / "datasources", folder / "dashboards"):
             file.mkdir(exist_ok=True)
         for board in sorted((SOURCES / "json").glob("*.json")):
-            replace_text(boards / board.name, board.read_text())
+            replace_text(boards / board.name, board.read_text() if public else _without_reports(board))
         replace_text(folder / "dashboards/warpbed.yml", _text(provider))
         rules = folder / "alerting/warpbed.yml"
         if alerts:
@@ -63,14 +69,35 @@ def provision(folder: Path, *, alerts: bool = False) -> list[str]:
         elif rules.exists():
             replace_text(rules, _text(alert_rules.removal()))
         _write_secret(folder / "datasources/warpbed.yml", _text(source), folder)
+        reports = 0 if public is None or results is None else publish(results, public)
     except OSError as error:
         raise UsageError(
             f"{error.filename or folder}: {error.strerror}; {folder} has to be writable for you"
         ) from error
+    told = [] if public is None else [f"{public.parent / REPORTS}: {reports} reports"]
     return [
+        *told,
         f"{folder}: {len(list(boards.glob('*.json')))} dashboards, and the data source {entry['url']}/{name} as {user}",
         "restart Grafana (systemctl restart grafana-server); the dashboards are in its folder Warpbed",
     ]
+
+
+def publish(results: Path, public: Path) -> int:
+    """Copy each experiment's report to where Grafana serves it; how many there are."""
+    reports = sorted(results.glob("*/report.html"))
+    for file in reports:
+        target = public.parent / REPORTS / file.parent.name / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for place in (target.parent.parent, target.parent):
+            place.chmod(0o755)
+        replace_text(target, file.read_text(encoding="utf-8"), 0o644)
+    return len(reports)
+
+
+def _without_reports(board: Path) -> str:
+    content = json.loads(board.read_text(encoding="utf-8"))
+    content["links"] = [link for link in content["links"] if link["url"] != report()]
+    return json.dumps(content, indent=1) + "\n"
 
 
 def _content(kind: str) -> dict[str, Any]:

@@ -30,6 +30,7 @@ SCRIPTS = (
     "sweep",
     "shares",
     "gaps",
+    "dashboards",
     "main",
 )
 

@@ -97,6 +97,10 @@ class View:
     def complete(self) -> int:
         return sum(run.complete for run in self.runs)
 
+    def length_s(self, run: Run) -> float:
+        """How long a run is on its own clock; 60 where nothing says it, as the dashboards have it."""
+        return duration_s_of([run]) or 60.0
+
     @property
     def definitions(self) -> tuple[Metric, ...]:
         return tuple(REGISTRY.values())

@@ -39,6 +39,15 @@ def arguments(command: argparse.ArgumentParser) -> None:
     provision.add_argument(
         "--alerts", action="store_true", help="its alert rules too (without it, they are taken away)"
     )
+    provision.add_argument(
+        "--public",
+        type=Path,
+        metavar="FOLDER",
+        help="its folder public (/usr/share/grafana/public): the experiments' reports are put there, and the dashboards link to them",
+    )
+    provision.add_argument(
+        "--results", type=Path, default=ROOT / "results", metavar="DIR", help="whose reports (default: results/)"
+    )
     shown = sub.add_parser("open", help="print a run's address in Grafana, and open it", allow_abbrev=False)
     shown.add_argument("run", type=Path, metavar="RUN", help="a run's folder, results/EXPERIMENT/RUN")
     shown.add_argument(
@@ -50,7 +59,11 @@ def main(options: argparse.Namespace) -> int:
     if options.action == "down":
         return ansible.play("dashboards.yml", {"dashboards_state": "down", "dashboards_purge": options.purge})
     if options.action == "provision":
-        print("\n".join(grafana.provision(options.to, alerts=options.alerts)))
+        print(
+            "\n".join(
+                grafana.provision(options.to, alerts=options.alerts, public=options.public, results=options.results)
+            )
+        )
         return 0
     if options.action == "open":
         return _open(grafana.address(options.run, options.url))

@@ -3,23 +3,33 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
+import urllib.error
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from benchmarks import store_lab
 from dashboards.addresses import TITLES, uid
+from store import debian_server
+from tests.browser import grafana_states
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the Python package playwright is not installed")
 CHROMIUM = os.environ.get("WARPBED_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 SERVER = os.environ.get("GRAFANA_URL", "").rstrip("/")
+ARTIFACTS = os.environ.get("WARPBED_ARTIFACTS", "")
 pytestmark = [
     pytest.mark.skipif(not SERVER, reason="no Grafana at GRAFANA_URL (http://user:password@host:port)"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium; apt-get install chromium"),
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
 ]
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
 QUERY = "/api/ds/query"
 WRONG = (
     "pq: ",
@@ -28,13 +38,36 @@ WRONG = (
     "Cannot read prop",
     "Query error",
     "Error updating options",
+    "An unexpected error happened",
+    "Dashboard not found",
     "Missing data",
+    "Data is missing",
+    "No data in response",
+    "not found in data",
+    "Configured x field not found",
+    "No histogram found",
+    "No numeric fields",
+    "Unable to render data",
 )
-"""What Grafana writes where something failed."""
+"""What Grafana writes where something failed, or where it finds nothing and does not leave the words to the panel."""
 MARKS = (
-    '[data-testid="data-testid Panel status error"], .panel-info-corner--error, [data-testid="data-testid Alert error"]'
+    '[data-testid="data-testid Panel status error"], .panel-info-corner--error, [data-testid="data-testid Alert error"], '
+    '[data-testid="data-testid Alert warning"]'
 )
 """Red corners of panels and toasts, of 9.4 and of later versions."""
+WATCH = """
+const marks = MARKS;
+window.seenMarks = [];
+new MutationObserver(() => {
+  for (const mark of document.querySelectorAll(marks)) {
+    const text = (mark.getAttribute('data-testid') || mark.className) + ': ' + mark.innerText;
+    if (!window.seenMarks.includes(text)) window.seenMarks.push(text);
+  }
+}).observe(document, { subtree: true, childList: true, attributes: true });
+""".replace("MARKS", json.dumps(MARKS))
+"""A toast is gone after a few seconds: what has been there counts."""
+QUIET = 4
+"""Of quarters of a second without an open query: then a page is drawn."""
 
 
 class Visitor:
@@ -48,6 +81,7 @@ class Visitor:
         page.on("requestfinished", self._done)
         page.on("requestfailed", self._done)
         page.on("response", self._seen)
+        page.on("pageerror", lambda error: self.failed.append(f"script: {error}"))
 
     def _done(self, request: Any) -> None:
         self.open_queries.discard(request)
@@ -62,42 +96,66 @@ class Visitor:
         self.failed.clear()
         self.open_queries.clear()
         self.page.goto(self.address + path, wait_until="domcontentloaded", timeout=120_000)
-        self.page.wait_for_selector(".react-grid-item", timeout=120_000)
+        try:
+            self.page.wait_for_selector(".react-grid-item", timeout=60_000)
+        except playwright.TimeoutError:
+            return [f"no panel: {self.page.inner_text('body')[:200]}"]
         quiet = 0
         for _ in range(120):
             self.page.wait_for_timeout(250)
             quiet = 0 if self.open_queries else quiet + 1
-            if quiet >= 6:
+            if quiet >= QUIET:
                 break
         text = self.page.inner_text("body")
-        corners = self.page.locator(MARKS).count()
-        return [*self.failed, *(word for word in WRONG if word in text), *([f"{corners} red marks"] if corners else [])]
+        return [*self.failed, *(word for word in WRONG if word in text), *self.page.evaluate("window.seenMarks")]
 
-    def links(self) -> list[str]:
-        """The links of the dashboard's bar, as Grafana makes them from the state of its variables, and the first of its tables."""
-        found = self.page.eval_on_selector_all(
-            "a[href*='/d/warpbed-']", "all => all.map(one => one.getAttribute('href'))"
+    def links(self, prefix: str) -> list[str]:
+        """The links of the dashboard's bar, as Grafana makes them from the state of its variables, and of each panel's cells the first
+        of each column."""
+        bar = self.page.eval_on_selector_all(
+            f"a[href*='/d/{prefix}-']",
+            "all => all.filter(one => !one.closest('[role=cell]')).map(one => one.getAttribute('href'))",
         )
-        bar = [link for link in found if "var-run=" not in link or "${" in link]
-        cells = [link for link in found if link not in bar]
-        return list(dict.fromkeys([*bar, *cells[:1]]))
+        cells = self.page.eval_on_selector_all(
+            f"[role=row]:first-of-type [role=cell] a[href*='/d/{prefix}-']",
+            "all => all.map(one => one.getAttribute('href'))",
+        )
+        shown = [link for link in [*bar, *cells] if "search=open" not in link]
+        return list(dict.fromkeys(shown))
 
 
 @pytest.fixture(scope="module")
 def visitor() -> Iterator[Visitor]:
-    scheme, _, rest = SERVER.partition("://")
-    credentials, _, host = rest.rpartition("@")
-    user, _, password = credentials.partition(":")
+    server = grafana_states.Server.of(SERVER)
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         page = browser.new_page(viewport={"width": 1600, "height": 2600})  # every panel is in view
-        page.goto(f"{scheme}://{host}/login", wait_until="domcontentloaded", timeout=120_000)
-        page.fill("input[name=user]", user)
-        page.fill("input[name=password]", password)
+        page.add_init_script(WATCH)
+        page.goto(f"{server.address}/login", wait_until="domcontentloaded", timeout=120_000)
+        page.fill("input[name=user]", server.user)
+        page.fill("input[name=password]", server.password)
         page.click("button[type=submit]")
         page.wait_for_selector("input[name=password]", state="detached", timeout=60_000)
-        yield Visitor(page, f"{scheme}://{host}")
+        yield Visitor(page, server.address)
         browser.close()
+
+
+@pytest.fixture(scope="module", params=grafana_states.STATES)
+def state(
+    request: pytest.FixtureRequest, timescale: debian_server.Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The first part of the addresses of dashboards over a store of one kind."""
+    database = store_lab.make(timescale, "seen_" + re.sub(r"\W", "_", request.param))
+    make = grafana_states.STATES[request.param]
+    if make is not None:
+        place = tmp_path_factory.mktemp("results")
+        make(place)
+        store_lab.load(database, place)
+    try:
+        with grafana_states.shown(grafana_states.Server.of(SERVER), database, f"seen-{request.param}") as prefix:
+            yield prefix
+    except urllib.error.HTTPError as error:
+        pytest.skip(f"this Grafana does not reach a database of this machine, or its user may not add one: {error}")
 
 
 @pytest.mark.parametrize("name", TITLES)
@@ -105,19 +163,17 @@ def test_a_dashboard_opened_by_its_address_shows_no_error(visitor: Visitor, name
     assert visitor.open(f"/d/{uid(name)}") == []
 
 
-def test_every_link_from_the_home_page_and_from_where_it_leads_shows_no_error(visitor: Visitor) -> None:
-    assert visitor.open("/") == []
-    first = visitor.links()
-    assert {link.partition("?")[0].split("/")[2] for link in first} >= {
-        uid(name) for name in TITLES if name != "experiments"
-    }
-    seen: dict[str, list[str]] = {}
+@pytest.mark.root
+def test_every_link_from_the_home_page_and_from_where_it_leads_shows_no_error(visitor: Visitor, state: str) -> None:
+    home = f"/d/{state}-experiments"
+    seen = {home: visitor.open(home)}
+    first = visitor.links(state)
+    reached = {link.partition("?")[0].split("/")[2].removeprefix(f"{state}-") for link in first}
+    assert reached >= TITLES.keys() - {"experiments"}
     for link in first:
         seen[link] = visitor.open(link)
-        if seen[link]:
-            break
-        for onward in visitor.links():
-            if onward not in seen:
+        for onward in visitor.links(state):
+            if onward not in seen and onward not in first:
                 seen[onward] = visitor.open(onward)
     assert {link: wrong for link, wrong in seen.items() if wrong} == {}
     assert len(seen) >= len(TITLES)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -284,3 +285,38 @@ def test_axe_finds_nothing_serious(opened: Any, request: pytest.FixtureRequest, 
         if row["impact"] in ("serious", "critical", "moderate")
     ]
     assert serious == []
+
+
+def test_a_report_that_a_grafana_serves_leads_back_to_its_dashboards(browser: Any, tmp_path: Path) -> None:
+    """Each complete run to its own, over its whole length; a failed one to none."""
+    cases = (Case("reno", 50, 1), Case("reno", 50, 2, kind="failed"))
+    folder = make_results(tmp_path, cases, experiment="o'Neill & 50%", duration_s=3.0)
+    text = write_report(folder).read_text()
+    page = browser.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.route("**/*", lambda route: route.fulfill(body=text, content_type="text/html; charset=utf-8"))
+    page.goto(
+        "http://grafana.example/under/public/warpbed/o%27Neill%20%26%2050%25/report.html#run-reno-50p-s1-00000001"
+    )
+    runs = [
+        urllib.parse.urlsplit(link)
+        for link in page.eval_on_selector_all("td a", "all => all.map(one => one.href)")
+        if "/d/" in link
+    ]
+    assert [(link.netloc, link.path) for link in runs] == [("grafana.example", "/under/d/warpbed-run")]
+    assert dict(urllib.parse.parse_qsl(runs[0].query, strict_parsing=True)) == {
+        "var-experiment": "o'Neill & 50%", "var-run": "reno-50p-s1-00000001", "from": "946684800000", "to": "946684803000",
+    }  # fmt: skip
+    back = urllib.parse.urlsplit(page.get_attribute("nav a:has-text('Dashboards')", "href"))
+    assert (
+        dict(urllib.parse.parse_qsl(back.query)) == {"var-experiments": "o'Neill & 50%"}
+        and back.path == "/under/d/warpbed-experiments"
+    )
+    assert problems == []
+    page.close()
+
+
+def test_a_report_from_disk_has_no_links_to_dashboards(opened: Any, quickstart: Path) -> None:
+    found = opened(quickstart)
+    assert found.page.locator("a[href*='/d/']").count() == 0

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from typing import Any
 
 import pytest
 
 from base.paths import ROOT
 from benchmarks import grafana, store_lab
-from dashboards.addresses import ZERO_S
+from dashboards.addresses import REPORTS, ZERO_S, report
 from store.connect import connected
 from tests import grafana_links
 from tests.store import board_data
@@ -49,7 +50,11 @@ def test_every_link_from_every_state_opens_a_dashboard_that_shows_what_was_chose
     seen: set[str] = set()
     with connected("reader", full.url) as connection:
         for values, says_all in grafana_links.states(connection, board):
-            links = [grafana_links.address(link["url"], values, says_all) for link in board["links"]]
+            links = [
+                grafana_links.address(link["url"], values, says_all)
+                for link in board["links"]
+                if link["url"] != report()
+            ]
             for panel in board["panels"]:
                 for url in grafana_links.cell_links(panel):
                     cursor = connection.execute(grafana.expand(panel["targets"][0]["rawSql"], values, time_of(board)))
@@ -58,7 +63,8 @@ def test_every_link_from_every_state_opens_a_dashboard_that_shows_what_was_chose
                     links += [grafana_links.of_row(url, row) for row in rows if row.get("verdict") != "failed"]
             for target, parameters in links:
                 arrived = grafana_links.opened(connection, boards[target], parameters)
-                for name in ("experiment", "experiments"):
+                same = ("run", "runs", "by") if target == board["uid"] else ()
+                for name in ("experiment", "experiments", *same):
                     if name in parameters and name in values:
                         assert arrived[name] == values[name]
                 if (key := f"{target} {parameters}") in seen:
@@ -68,6 +74,47 @@ def test_every_link_from_every_state_opens_a_dashboard_that_shows_what_was_chose
                 if arrived.get("experiments", arrived["experiment"]) not in ([], [""]):
                     assert any(rows for _, _, rows in results), f"{target} shows nothing for {parameters}"
     assert len(seen) >= len(boards) - 1
+
+
+def test_a_dashboards_report_is_that_of_its_experiment(board: dict[str, Any], full: store_lab.Database) -> None:
+    """In every state; Grafana's own router, which knows no such page, leaves a link in a new tab to the browser."""
+    links = [link for link in board["links"] if link["url"] == report()]
+    if board["uid"] == "warpbed-reproduction":
+        assert links == []  # is about theses
+        return
+    assert [link["targetBlank"] for link in links] == [True]
+    with connected("reader", full.url) as connection:
+        known = {name for (name,) in connection.execute("SELECT DISTINCT experiment FROM runs").fetchall()}
+        for values, says_all in grafana_links.states(connection, board):
+            path, parameters = grafana_links.address(links[0]["url"], values, says_all)
+            folder, experiment, file = path.removeprefix("/").rsplit("/", 2)
+            assert (folder, file, parameters) == (REPORTS, "report.html", {})
+            assert urllib.parse.unquote(experiment) in known or values["experiment"] in ([], [""])
+
+
+def test_a_run_says_how_much_of_it_is_shown(full: store_lab.Database) -> None:
+    """Who chooses another run from the list keeps the time of before: the header says so, and its click shows all."""
+    content = grafana.board(ROOT / "dashboards/json/run.json")
+    (panel,) = [panel for panel in content["panels"] if panel["title"] == "Run"]
+    (link,) = grafana_links.cell_links(panel)
+    with connected("reader", full.url) as connection:
+        values = chosen(full, content)  # 20 s long
+        spans = (
+            (0, 20, "all of it"),
+            (0, 60, "all of it"),
+            (0, 5, "5 s of it"),
+            (12, 60, "8 s of it"),
+            (30, 60, "0 s of it"),
+        )
+        for start, end, words in spans:
+            span = grafana.Range(ZERO_S + start, ZERO_S + end)
+            cursor = connection.execute(grafana.expand(panel["targets"][0]["rawSql"], values, span))
+            (row,) = cursor.fetchall()
+            found = dict(zip([column.name for column in cursor.description or ()], row, strict=True))
+            assert found["shown"] == words
+            target, parameters = grafana_links.of_row(link, found)
+            assert target == "warpbed-run" and parameters["var-run"] == values["run"]
+            assert opened_at(content, parameters).end_s == ZERO_S + 20
 
 
 def opened_at(content: dict[str, Any], parameters: dict[str, list[str]]) -> grafana.Range:
@@ -182,7 +229,7 @@ def test_a_verdict_has_one_colour_everywhere() -> None:
         for panel in grafana.board(path)["panels"]:
             for override in panel["fieldConfig"]["overrides"] or ():
                 for one in override["properties"]:
-                    if one["id"] == "mappings":
+                    if one["id"] == "mappings" and one["value"][0]["type"] == "value":
                         for verdict, shown in one["value"][0]["options"].items():
                             seen.setdefault(verdict, set()).add(shown["color"])
                     elif one["id"] == "color" and override["matcher"]["options"] in (

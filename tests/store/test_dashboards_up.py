@@ -107,6 +107,7 @@ def test_up_loads_results_privately_and_down_keeps_them_until_purged(docker: str
         tmp_path / "state",
         free_port(),
     )
+    (results / "report.html").write_text("<p>what came out</p>")
     start = ("dashboards", "up", "--database-only", "--local-image", "--database-port", str(port), "--results")
     done = warpbed(state, docker, *start, str(results))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -117,8 +118,11 @@ def test_up_loads_results_privately_and_down_keeps_them_until_purged(docker: str
     files = [
         path
         for path in (state / "dashboards").rglob("*")
-        if path.is_file() and "json" not in path.parts and "provisioning" not in path.parts
+        if path.is_file() and not {"json", "provisioning", "reports"} & set(path.parts)
     ]
+    (report,) = (state / "dashboards/reports").rglob("report.html")  # for Grafana, another user in its container
+    assert report.parent.name == "quickstart" and report.read_text() == "<p>what came out</p>"
+    assert report.stat().st_mode & 0o777 == 0o644
     assert {path.stat().st_mode & 0o777 for path in files if path.name != "compose.yml"} == {0o600}
     assert (state / "dashboards").stat().st_mode & 0o777 == 0o700
     secrets = [path.read_text().strip() for path in (state / "dashboards/passwords").iterdir()]

@@ -61,6 +61,26 @@ def test_one_command_gives_store_and_dashboards_to_a_grafana(store: Path, tmp_pa
     assert grafana.provision(folder) == told, "again replaces what is there"
 
 
+def test_reports_lie_where_grafana_serves_them_and_are_linked_only_then(store: Path, tmp_path: Path) -> None:
+    folder, public = tmp_path / "provisioning", tmp_path / "public"
+    folder.mkdir()
+    with pytest.raises(UsageError, match=r"--public .*/usr/share/grafana/public"):
+        grafana.provision(folder, public=public, results=tmp_path)
+    (public / "img").mkdir(parents=True)
+    results = make_results(tmp_path / "results", (Case("reno", 50, 1),), experiment="o'Neill & 50%", duration_s=3.0)
+    (results / "report.html").write_text("<p>what came out</p>")
+    told = grafana.provision(folder, public=public, results=results.parent)
+    assert any("1 reports" in line for line in told)
+    copied = public / "warpbed/o'Neill & 50%/report.html"
+    assert copied.read_text() == "<p>what came out</p>"
+    assert stat.S_IMODE(copied.stat().st_mode) == 0o644 and stat.S_IMODE(copied.parent.stat().st_mode) == 0o755
+    linked = (folder / "warpbed/run.json").read_text()
+    assert "/public/warpbed/${experiment:percentencode}/report.html" in linked
+    grafana.provision(folder)
+    unlinked = (folder / "warpbed/run.json").read_text()
+    assert "report.html" not in unlinked and unlinked.count("/d/warpbed-") > 5
+
+
 def test_nobody_but_owner_and_group_reads_the_password(store: Path, tmp_path: Path) -> None:
     folder = tmp_path / "provisioning"
     folder.mkdir()

@@ -41,6 +41,8 @@ if (data.runs.length) {
   }
 }
 
+toDashboards();
+
 const redraw = () => { for (const draw of redraws) draw(); };
 const button = document.getElementById("theme");
 const modes = ["system", "light", "dark"];
