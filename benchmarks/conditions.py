@@ -29,6 +29,7 @@ SYS_PROCESS_MADVISE, MADV_PAGEOUT = 440, 21
 """Linux' own numbers, the same for every architecture."""
 BURNERS = 3
 OTHER_BOOT = ("spawn=12", "draw=7", "sleep=137", "spin=12000", "touch=24", "files=150")
+ASLR = "ASLR of the host"
 LONG = "a-folder-with-a-long-name-" * 4
 PERSONALITY = """\
 import ctypes, os, sys
@@ -243,10 +244,18 @@ CONDITIONS = (
     Condition("busy CPU", _busy),
     Condition("SIGSTOP and SIGCONT", _interrupted),
     Condition("memory pressure", _pressed),
-    Condition("ASLR of the host", _changed(_randomized)),
+    Condition(ASLR, _changed(_randomized)),
     Condition("in a container", _contained),
     Condition("another user", _changed(_as_nobody)),
     Condition("another boot", _changed(_other_boot)),
     Condition("another CPU's code", _changed(_own_code)),
     Condition("another folder", _elsewhere),
 )
+
+
+def those_of(kernel: GuestKernel) -> dict[str, Condition]:
+    """Name → condition, of those that runs by this kernel meet.
+
+    Before 6.16 a guest's memory depends on where the host puts its kernel, and its packets with it; the cage has it put where it always is.
+    """
+    return {each.name: each for each in CONDITIONS if kernel.has_seccomp or each.name != ASLR}

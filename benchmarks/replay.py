@@ -27,7 +27,7 @@ from pathlib import Path
 
 from base.files import replace_text
 from benchmarks import golden, replay_counts
-from benchmarks.conditions import CONDITIONS
+from benchmarks.conditions import CONDITIONS, those_of
 from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel
 
@@ -59,7 +59,7 @@ def main() -> int:
 def matrix(kernel: GuestKernel, options: argparse.Namespace) -> int:
     """Each run under each condition, beside its first replay; 1 where one differs."""
     names = [name for name in golden.FILES if options.only in name]
-    conditions = CONDITIONS[:1] if options.write else CONDITIONS
+    conditions = CONDITIONS[:1] if options.write else tuple(those_of(kernel).values())
     known, firsts, replays, differing = golden.known(kernel), dict[str, str](), 0, 0
     print(f"{golden.identity(kernel)}\n{'run':12}" + "".join(f"{condition.name:>21}" for condition in conditions))
     with tempfile.TemporaryDirectory(prefix="warpbed-replay-", dir="/var/tmp") as folder:
@@ -96,7 +96,7 @@ def counted(kernel: GuestKernel, until: int, file: Path, cpu: int) -> int:
         if same + differing >= until:
             print(f"{identity}: {same + differing} replays, {differing} differ, {failed} more failed")
             return 1 if differing or failed else 0
-        name, condition = random.choice(replay_counts.rarest(runs, HOW))  # noqa: S311 — nothing secret
+        name, condition = random.choice(replay_counts.rarest(runs, those_of(kernel)))  # noqa: S311 — nothing secret
         folder = Path(tempfile.mkdtemp(prefix=f"warpbed-replay-{name}-", dir="/var/tmp"))
         try:
             kind = outcome(kernel, name, condition, folder / "raw", cpu, known[name])

@@ -95,6 +95,8 @@ def _cell(runs: Mapping[str, Mapping[str, Any]], condition: str | None) -> str:
     done, differing, failed = (
         total(runs, *kinds, condition=condition) for kinds in ((SAME, DIFFERING), (DIFFERING,), (FAILED,))
     )
+    if not done and not failed:
+        return "–"
     words = f"{done}, {differing or 'none'} {'differ' if differing > 1 else 'differs'}"
     return words + (f", {failed} more failed" if failed else "")
 
