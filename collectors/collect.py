@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from collectors import applications, queues, records, sockets, tcp_probe, uncaptured, wire
+from collectors import applications, connections, queues, records, sockets, tcp_probe, uncaptured, wire
 from collectors.errors import Damage
 from plan.model import Plan
 
@@ -44,8 +44,8 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Colle
     def when(node: int, time_ns: int) -> int:
         return found.clocks.correct(nodes[node], time_ns) if node < len(nodes) else time_ns
 
-    unseen = uncaptured.connections(plan, set(found.flows["flow"]))
-    flow_of = {**found.flow_of, **{connection.endpoints: connection.name for connection in unseen}}
+    unseen = connections.uncaptured(raw, plan, set(found.flows["flow"]))
+    flow_of = {**found.flow_of, **{unique.endpoints: unique.name for unique in unseen if unique.is_alone}}
     probe = samples = None
     if plan.tcp_probe:
         to_realtime_ns = start_ns - int(facts["start_monotonic_ns"])
@@ -55,7 +55,7 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Colle
         samples = sockets.rows(raw / "sockets.bin", flow_of, start_ns, damage, when)
         record = {name: values for name, values in samples.items() if name not in sockets.COUNTERS}
         records.write(out, "tcp_info", record)
-    flows, intervals, sources = uncaptured.read(raw, unseen, probe, samples, plan, start_ns)
+    flows, intervals, sources = uncaptured.read(unseen, probe, samples, plan, start_ns)
     captured = uncaptured.completed(found.flows, found.sources, probe, samples)
     records.write(out, "flows", uncaptured.joined("flows", captured, flows))
     records.write(out, "intervals", uncaptured.joined("intervals", found.intervals, intervals))

@@ -1,56 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flows that no capture shows: what tcp_probe, samples of their sockets and their programs say of them instead.
 
-The plan knows their addresses and ports. Delivered bytes are those that the sender knows to be acknowledged: `snd_una` of each ACK
-(tcp_probe), else tcp_info's `bytes_acked`, else what the receiving program counted, as one interval. What nothing says is null.
+Their addresses and ports are known (collectors.connections). Delivered bytes are those that the sender knows to be acknowledged:
+`snd_una` of each ACK (tcp_probe), else tcp_info's `bytes_acked`, else what the receiving program counted, as one interval. Of
+traffic and of transfers of a file, which may be short, the series begins with the connection and ends with that count: what came after the
+last ACK or sample is in it. What nothing says is null.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from collectors import records, sockets
+from collectors.connections import Connection
 from collectors.sources import PROBE, PROGRAM, SAMPLES
 from collectors.wire import INTERVAL_S
-from network.model import address_plan
-from plan.model import FlowPlan, Plan
+from plan.model import Plan
 
 Columns = Mapping[str, Any]
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN_WITHOUT_CAPTURE = ("packets", "wire_bytes", "payload_bytes", "retransmitted_bytes", "in_flight_bytes")
-
-
-@dataclass(frozen=True)
-class Connection:
-    """One connection of a flow, by what the plan says of it. number: from 0 on, in the order of the sender's ports."""
-
-    flow: FlowPlan
-    number: int
-    src_addr: str
-    dst_addr: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.flow.name}.{self.number + 1}" if self.number else self.flow.name
-
-    @property
-    def src_port(self) -> int:
-        assert self.flow.client_port is not None
-        return self.flow.client_port + self.number
-
-    @property
-    def endpoints(self) -> tuple[int, int, int]:
-        """Source address, source port and destination port, as the collectors of samples look for them."""
-        return int(ip_address(self.src_addr)), self.src_port, self.flow.port
 
 
 @dataclass(frozen=True)
@@ -62,19 +37,8 @@ class Delivery:
     source: str
 
 
-def connections(plan: Plan, seen: set[str]) -> list[Connection]:
-    """Connections of the plan's flows of which no capture has any."""
-    addresses = {name: node.address for name, node in address_plan(plan.network).items()}
-    return [
-        Connection(flow, number, addresses[flow.source], addresses[flow.destination])
-        for flow in plan.flows
-        if flow.recorded and flow.client_port is not None and flow.name not in seen
-        for number in range(flow.parallel)
-    ]
-
-
 def read(
-    raw: Path, found: list[Connection], probe: Columns | None, samples: Columns | None, plan: Plan, start_ns: int
+    found: list[Connection], probe: Columns | None, samples: Columns | None, plan: Plan, start_ns: int
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, str]]]:
     """Columns of `flows` and of `intervals`, and by flow which source each quantity comes from.
 
@@ -85,20 +49,23 @@ def read(
     sources: dict[str, dict[str, str]] = {}
     for connection in found:
         flow, mine, sampled = connection.flow, _of(probe, connection.name), _of(samples, connection.name)
-        delivery = _delivery(raw, connection, mine, sampled)
+        is_probed = probe is not None and connection.is_alone and connection.is_traffic
+        delivery = _delivery(connection, mine, sampled, is_probed=is_probed)
         row: dict[str, Any] = {name: None for name, _ in records.SCHEMAS["flows"]}
         row.update(
             flow=connection.name, cca=flow.cca, src=flow.source, dst=flow.destination, src_addr=connection.src_addr,
-            src_port=connection.src_port, dst_addr=connection.dst_addr, dst_port=flow.port, start_s=flow.start_s,
+            src_port=connection.src_port, dst_addr=connection.dst_addr, dst_port=flow.port, start_s=connection.start_s,
         )  # fmt: skip
         told: dict[str, str] = {}
         _complete(row, told, mine, sampled)
         if delivery is not None:
             told["delivered"] = delivery.source
-            row.update(_delivered(flow.start_s, delivery))
-            if delivery.source == PROBE:  # the first ACK of data comes a round trip after the data
-                row["data_start_s"] = max(flow.start_s, float(delivery.at_s[0]) - float(mine["srtt_us"][0]) / 1e6)
-            intervals.append(_intervals(connection.name, delivery, plan.duration_s, start_ns))
+            row.update(_delivered(connection.start_s, delivery))
+            if mine:  # the first ACK of data comes a round trip after the data
+                row["data_start_s"] = max(connection.start_s, float(mine["t_s"][0]) - float(mine["srtt_us"][0]) / 1e6)
+            intervals.append(_intervals(connection, delivery, plan.duration_s, start_ns))
+        if is_probed and not mine:  # which says that there was nothing
+            told = dict.fromkeys(("rtt", "highest", "window"), PROBE) | told
         rows.append(row)
         sources[connection.name] = told
     fields = [name for name, _ in records.SCHEMAS["flows"]]
@@ -140,30 +107,33 @@ def _of(columns: Columns | None, name: str) -> dict[str, Any]:
     return {key: np.ma.asarray(values)[mask] for key, values in columns.items()} if mask.any() else {}
 
 
-def _delivery(raw: Path, connection: Connection, probe: Columns, samples: Columns) -> Delivery | None:
+def _delivery(connection: Connection, probe: Columns, samples: Columns, *, is_probed: bool) -> Delivery | None:
+    """is_probed: each of its ACKs would be in the record of tcp_probe"""
+    counted = connection.counted
     if probe:
         acked = np.maximum.accumulate(np.asarray(probe["snd_una"], dtype=float))
-        return Delivery(np.asarray(probe["t_s"]), acked, PROBE)
-    if samples:
+        delivery = Delivery(np.asarray(probe["t_s"]), acked, PROBE)
+    elif samples:
         acked = np.maximum(np.asarray(samples["bytes_acked"], dtype=float) - 1, 0)  # it counts the SYN
-        return Delivery(np.asarray(samples["t_s"]), acked, SAMPLES)
-    counted = _counted(raw, connection)
-    if counted is None:
+        delivery = Delivery(np.asarray(samples["t_s"]), acked, SAMPLES)
+    elif is_probed:  # no ACK came back to it
+        delivery = Delivery(np.array([connection.start_s]), np.array([0.0]), PROBE)
+    elif counted is not None:
+        times_s = np.array([connection.start_s, max(counted.end_s, connection.start_s)])
+        return Delivery(times_s, np.array([0.0, counted.size_bytes]), PROGRAM)
+    else:
         return None
-    seconds, size = counted
-    start_s = connection.flow.start_s
-    return Delivery(np.array([start_s, start_s + seconds]), np.array([0.0, size]), PROGRAM)
+    return _closed(connection, delivery) if connection.ends_with_its_count else delivery
 
 
-def _counted(raw: Path, connection: Connection) -> tuple[float, float] | None:
-    """Seconds and bytes that the receiving program says of a connection; of several connections iperf3 tells them apart."""
-    try:
-        end = json.loads((raw / f"{connection.flow.name}.server.json").read_text())["end"]
-        several = connection.flow.parallel > 1
-        part = end["streams"][connection.number]["receiver"] if several else end["sum_received"]
-        return float(part["seconds"]), float(part["bytes"])
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
-        return None
+def _closed(connection: Connection, delivery: Delivery) -> Delivery:
+    """The series from the connection's start to all that its receiver has read."""
+    at_s, total, counted = delivery.at_s, delivery.total, connection.counted
+    if at_s[0] > connection.start_s:
+        at_s, total = np.append(connection.start_s, at_s), np.append(0.0, total)
+    if counted is not None and counted.size_bytes > total[-1]:
+        at_s, total = np.append(at_s, max(counted.end_s, at_s[-1])), np.append(total, counted.size_bytes)
+    return Delivery(at_s, total, delivery.source)
 
 
 def _round_trips(row: dict[str, Any], told: dict[str, str], probe: Columns, samples: Columns) -> None:
@@ -201,12 +171,19 @@ def _delivered(start_s: float, delivery: Delivery) -> dict[str, Any]:
     return {"end_s": end_s, "delivered_bytes": total, "goodput_mbps": goodput_mbps}
 
 
-def _intervals(name: str, delivery: Delivery, duration_s: float, start_ns: int) -> dict[str, Any]:
-    """Intervals as the captures have them; between two samples bytes arrive evenly. A program's count is one interval."""
+def _intervals(connection: Connection, delivery: Delivery, duration_s: float, start_ns: int) -> dict[str, Any]:
+    """Intervals as the captures have them; between two samples bytes arrive evenly. A program's count is one interval.
+
+    Those of traffic span the connection's life only.
+    """
     if delivery.source == PROGRAM:
         edges_s, at_edges = delivery.at_s, delivery.total
     else:
-        edges_s = INTERVAL_S * np.arange(int(np.ceil(duration_s / INTERVAL_S - 1e-9)) + 1, dtype=np.float64)
+        first, last = 0, _ceiling(duration_s)
+        if connection.is_traffic:
+            last = min(last, _ceiling(float(delivery.at_s[-1])))
+            first = min(int(connection.start_s / INTERVAL_S + 1e-9), last)
+        edges_s = INTERVAL_S * np.arange(first, last + 1, dtype=np.float64)
         at_edges = np.interp(edges_s, delivery.at_s, delivery.total, left=0.0)
     if delivery.source == PROBE:  # each ACK brings its bytes at once
         place = np.searchsorted(delivery.at_s, edges_s, side="right") - 1
@@ -216,13 +193,18 @@ def _intervals(name: str, delivery: Delivery, duration_s: float, start_ns: int) 
     return {
         "time_ns": start_ns + first_ns,
         "t_s": first_ns / 1e9,
-        "flow": np.full(len(delivered), name, dtype=object),
+        "flow": np.full(len(delivered), connection.name, dtype=object),
         "width_s": widths_s,
         **dict.fromkeys(UNKNOWN_WITHOUT_CAPTURE, np.ma.masked_all(len(delivered), dtype=np.int64)),  # type: ignore[no-untyped-call]
         "delivered_bytes": delivered,
         "throughput_mbps": np.ma.masked_all(len(delivered)),  # type: ignore[no-untyped-call]
         "goodput_mbps": delivered * 8e-6 / np.where(widths_s > 0, widths_s, np.inf),
     }
+
+
+def _ceiling(t_s: float) -> int:
+    """Number of the interval that ends then or next."""
+    return int(np.ceil(t_s / INTERVAL_S - 1e-9))
 
 
 def joined(kind: str, first: Columns, second: Columns) -> dict[str, Any]:

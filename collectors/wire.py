@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from collectors import one_end, pcap, records
 from collectors.clocks import Clocks, Pair, synchronise
+from collectors.connections import TOLD, names_by_port
 from collectors.errors import CollectError, Damage
 from collectors.one_end import FROM_RECEIVER
 from collectors.sources import AT_RECEIVER, AT_SENDER
@@ -115,8 +116,11 @@ def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage], clock_of: M
             continue
         at_source, at_destination = (None if i is None else tables[i] for i in ends[flow.name])
         names = _names(flow, at_source or at_destination)
-        for name in names:
-            row, sent, arrived = _sides(name, flow, at_source, at_destination, start_ns)
+        # the receiver may see them in another order than they were opened in: a SYN may be lost
+        opened = names_by_port(raw, plan, flow) if at_source is None and flow.app in TOLD else {}
+        for found in names:
+            row, sent, arrived = _sides(found, flow, at_source, at_destination, start_ns)
+            row["flow"] = name = opened.get(row["src_port"], found)
             rows.append(row)
             whole = flow.app == IPERF3
             intervals.append(_dense(name, sent, arrived, plan.duration_s, start_ns, whole=whole))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from analysis import metrics
 from analysis.metrics.needs import APPLICATIONS, QUEUES, lacking
 from base.errors import Problem, SpecError
+from collectors.connections import are_known
 from collectors.sources import AT_RECEIVER, AT_SENDER, PROBE, PROGRAM, SAMPLES
 from network.model import path
 from plan.model import Plan
@@ -49,10 +50,7 @@ def _asked(experiment: Experiment) -> Iterator[tuple[Loc, str]]:
 
 
 def sources_of(plan: Plan) -> set[str]:
-    """Sources that every connection with records has, and those of the queue and of the traffic.
-
-    Connections of traffic have ports that only captures tell, so nothing but these says anything of them.
-    """
+    """Sources that every connection with records has, and those of the queue and of the traffic."""
     recorded = [flow for flow in plan.flows if flow.recorded]
     captured = {(capture.node, capture.peer) for capture in plan.captures}
     found: set[str] = set()
@@ -63,7 +61,7 @@ def sources_of(plan: Plan) -> set[str]:
             found.add(AT_SENDER)
         if all((flow.destination, way[-1][0]) in captured for flow, way in ways):
             found.add(AT_RECEIVER)
-        if any(flow.client_port is not None for flow in recorded):
+        if any(are_known(flow) for flow in recorded):
             found |= {PROBE} if plan.tcp_probe else set()
             found |= {SAMPLES} if plan.sockets_interval_s is not None else set()
             found.add(PROGRAM)
