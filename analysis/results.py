@@ -36,6 +36,7 @@ class Run:
 
     status: "complete", "failed", "unreadable", or "missing" where a run of the sweep has no folder yet
     packets: SHA-256 over the captures, of hosts on which the same run has the same ones
+    sources: by flow, which record each quantity comes from (analysis.metrics.needs)
     """
 
     experiment: str
@@ -54,6 +55,7 @@ class Run:
     environment: Mapping[str, Any] = field(default_factory=dict)
     timing: Mapping[str, Any] = field(default_factory=dict)
     packets: str = ""
+    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -112,6 +114,7 @@ def parse_run(text: str, path: Path) -> Run:
         environment=_mapping(data.get("environment")),
         timing=_mapping(data.get("timing")),
         packets=str(data.get("packets") or ""),
+        sources=_mapping(data.get("sources")),
     )
 
 

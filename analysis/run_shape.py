@@ -32,6 +32,8 @@ SHAPES: Mapping[tuple[str, ...], type | tuple[type, ...]] = {
     ("spec", "published", "*"): dict,
     ("inputs",): dict,
     ("packets",): str,
+    ("sources",): dict,
+    ("sources", "*"): dict,
     ("environment",): dict,
     ("timing",): dict,
     ("timing", "virtual_s"): (int, float),

@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from analysis import terminal
 from analysis.errors import AnalysisError
 from analysis.metrics import REGISTRY
+from analysis.metrics.absence import why
 from analysis.results import Run, load_experiment, parameters, show
 from analysis.statistics import is_number
 from analysis.terminal import GAP, Style, cut
@@ -45,7 +47,7 @@ UNKNOWN = "–"
 
 
 def render(runs: Sequence[Run], style: Style) -> str:
-    """One line per run, at most `style.width` wide, and below it what went wrong."""
+    """One line per run, at most `style.width` wide, and below it what went wrong and why a number is missing."""
     if not runs:
         return "no runs\n"
     names = parameters(runs)
@@ -71,7 +73,14 @@ def render(runs: Sequence[Run], style: Style) -> str:
     for run in runs:
         for problem in problems(run):
             out.append(cut(f"{run.run}: {problem}", style.width))
+    for name, label in COLUMNS[: keep - fixed]:
+        for reason in dict.fromkeys(why(name, run.sources) for run in runs if run.complete and _lacks(run, name)):
+            out += textwrap.wrap(f"{UNKNOWN} {label}: {clean(reason)}", style.width, subsequent_indent="  ")
     return "\n".join(out) + "\n"
+
+
+def _lacks(run: Run, name: str) -> bool:
+    return not is_number(run.metrics.get(name))
 
 
 def problems(run: Run) -> list[str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import ResultsError
+from analysis.metrics import REGISTRY
+from analysis.metrics.absence import why
 from analysis.results import Reason, Run, earlier_attempts, load_experiment, parse_run, quantity, show
 from analysis.table import as_csv, as_json, number, render
 from analysis.terminal import Style
@@ -38,6 +40,51 @@ def test_every_run_has_a_line_and_every_problem_its_words(folder: Path) -> None:
     assert "reno-250p-s1-00000001: invalid r: why" in text
     assert "flow f1: iperf3 ended with 1" in text
     assert "no run.json" in text
+
+
+def test_a_number_that_is_missing_has_its_reason_below() -> None:
+    """One line for each reason: the record that nothing made, with the way to have it; of a failed run none, its error says it."""
+    known = {"utilization": 0.9, "jain_index": 1.0, "goodput_mbps": 8.0, "queue_max_packets": 4, "queue_drops": 0}
+
+    def run(name: str, sources: dict[str, dict[str, str]], **metrics: float | None) -> Run:
+        return Run(
+            "e",
+            name,
+            Path(name),
+            1,
+            {"cca": name},
+            status="complete",
+            verdict="valid",
+            metrics={**known, **metrics},
+            sources=sources,
+        )
+
+    heard = {"f1": {"delivered": "application"}, "f2": {"delivered": "tcp_info", "rtt": "tcp_info, smoothed"}}
+    seen = {"f1": {"delivered": "tcp_probe", "rtt": "tcp_probe, smoothed"}}
+    runs = [
+        run("a", heard, queue_mean_packets=1.5),
+        run("b", seen, queue_mean_packets=None, rtt_mean_ms=40.0),
+        Run("e", "c", Path("c"), 1, {"cca": "c"}, status="failed", error="it broke"),
+    ]
+    lines = render(runs, Style(400, False)).splitlines()
+    below = [line for line in lines if line.startswith("–")]
+    assert len(below) == 2
+    assert below[0].startswith(
+        "– queue mean: needs samples of the bottleneck's queue (queues); write samplers.queues: 10ms"
+    )
+    assert below[1].startswith(
+        "– RTT ms: needs round-trip times (capture at the sender, else tcp_probe, else tcp_info), and no record has that of f1; write"
+    )
+    complete = render([run("a", seen, queue_mean_packets=1.0, rtt_mean_ms=2.0)], Style(400, False))
+    assert "needs" not in complete
+
+
+def test_a_metric_without_a_value_by_its_definition_says_that() -> None:
+    sources = {"f1": {"sent": "capture at the sender", "delivered": "capture at the receiver"}}
+    assert "null while one of them is not" in why("completion_s", sources)
+    assert why("completion_s", {"f1": {}}).startswith("needs completion of a size (capture at the sender)")
+    assert why("output_gap_ms", sources).startswith("needs results of traffic")
+    assert all(why(name, sources) and why(name, {}) for name in REGISTRY)
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
