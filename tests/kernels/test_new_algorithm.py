@@ -49,6 +49,12 @@ class Checkout:
         assert done.returncode == code, words
         return words
 
+    def remove_builds(self, but: Path) -> None:
+        """Builds of the copy; `but` is the checkout's own."""
+        for build in self.builds - {but}:
+            assert build.parent == cache_dir() / "kernels"
+            shutil.rmtree(build, ignore_errors=True)
+
     def run(self, code: int) -> str:
         only = f"cca={NAME},buffer=50p"
         return self.call("testbed", "run", f"experiments/{NAME}.yml", "--only", only, code=code)
@@ -64,9 +70,7 @@ def checkout(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> I
     words = checkout.call("testbed", "new-algorithm", NAME, code=0)
     assert all(file in words for file in targets(NAME).values())
     yield checkout
-    for build in checkout.builds - {kernel.linux.parent}:
-        assert build.parent == cache_dir() / "kernels"
-        shutil.rmtree(build, ignore_errors=True)
+    checkout.remove_builds(kernel.linux.parent)
 
 
 @pytest.fixture
