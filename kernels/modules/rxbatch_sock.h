@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What warp_rxbatch knows of a connection, and who is woken when
+ * What warp_rxbatch knows of a connection, and what follows from it
  */
 #ifndef WARPBED_RXBATCH_SOCK_H
 #define WARPBED_RXBATCH_SOCK_H
@@ -9,12 +9,7 @@
 
 #include "rxbatch_params.h"
 
-/* what sockets had before, and what the module puts there instead */
-struct warp_prot {
-	struct proto		*orig;
-	struct proto		prot;
-};
-
+/* what a socket had before, and what the module puts there instead */
 struct warp_ops {
 	const struct proto_ops	*orig;
 	struct proto_ops	ops;
@@ -52,30 +47,19 @@ struct warp_cb {
 
 #define WARP_CB(skb) ((struct warp_cb *)(skb)->cb)
 
-/* IPv4 and IPv6; a mapped socket has IPv4's struct proto and IPv6's ops */
-static struct warp_prot warp_prots[2];
-static struct warp_ops warp_opses[2];
-static struct tracepoint *warp_tracepoint;
-static LIST_HEAD(warp_pending);
-static DEFINE_SPINLOCK(warp_lock);
-static bool warp_second_pass;
-
-static void warp_tasklet_fn(struct tasklet_struct *unused);
-static DECLARE_TASKLET(warp_tasklet, warp_tasklet_fn);
-
-static struct warp_sock *warp_sk(const struct sock *sk)
+static inline struct warp_sock *warp_sk(const struct sock *sk)
 {
 	return (struct warp_sock *)((uintptr_t)READ_ONCE(sk->sk_user_data) &
 				    SK_USER_DATA_PTRMASK);
 }
 
-static u32 warp_bound(void)
+static inline u32 warp_bound(void)
 {
-	return 2 * READ_ONCE(batch_bytes);
+	return 2 * READ_ONCE(warp_batch_bytes);
 }
 
 /* no more data will come, or an error waits to be reported */
-static bool warp_ended(const struct sock *sk)
+static inline bool warp_ended(const struct sock *sk)
 {
 	return sk->sk_err || sk->sk_state == TCP_CLOSE ||
 	       (sk->sk_shutdown & RCV_SHUTDOWN) || sock_flag(sk, SOCK_DONE);
@@ -87,50 +71,16 @@ static bool warp_ended(const struct sock *sk)
  * blocks, but not now, may wait in select() for the first byte, then block until
  * it has filled its buffer, and look at other sockets only after that.
  */
-static u32 warp_goal(const struct warp_sock *ws)
+static inline u32 warp_goal(const struct warp_sock *ws)
 {
 	if (ws->waiting)
 		return ws->want_bytes;
-	return ws->polls ? READ_ONCE(batch_bytes) : 1;
+	return ws->polls ? READ_ONCE(warp_batch_bytes) : 1;
 }
 
-static bool warp_may_read(const struct sock *sk, const struct warp_sock *ws)
+static inline bool warp_may_read(const struct sock *sk, const struct warp_sock *ws)
 {
 	return ws->held_bytes && (ws->ready || warp_ended(sk));
-}
-
-static void warp_wake(struct sock *sk, struct warp_sock *ws)
-{
-	if (!ws->ready) {
-		ws->ready = true;
-		ws->ready_ns = ktime_get_ns();
-		batches++;
-	}
-	if (!sock_flag(sk, SOCK_DEAD))
-		ws->data_ready(sk);
-}
-
-static void warp_schedule(struct sock *sk, struct warp_sock *ws)
-{
-	spin_lock_bh(&warp_lock);
-	if (list_empty(&ws->node)) {
-		sock_hold(sk);
-		list_add_tail(&ws->node, &warp_pending);
-	}
-	tasklet_schedule(&warp_tasklet);
-	spin_unlock_bh(&warp_lock);
-}
-
-static void warp_unschedule(struct warp_sock *ws)
-{
-	bool queued;
-
-	spin_lock_bh(&warp_lock);
-	queued = !list_empty(&ws->node);
-	list_del_init(&ws->node);
-	spin_unlock_bh(&warp_lock);
-	if (queued)
-		sock_put(ws->sk);
 }
 
 #endif /* WARPBED_RXBATCH_SOCK_H */

@@ -44,6 +44,16 @@
 #include "rxbatch_read.h"
 #include "rxbatch_recv.h"
 
+struct warp_prot {
+	struct proto		*orig;
+	struct proto		prot;
+};
+
+/* IPv4 and IPv6; a mapped socket has IPv4's struct proto and IPv6's ops */
+static struct warp_prot warp_prots[2];
+static DEFINE_SPINLOCK(warp_prots_lock);
+static struct tracepoint *warp_tracepoint;
+
 static void warp_destruct(struct sock *sk);
 
 /* give the socket back to TCP; the caller puts the module */
@@ -57,7 +67,7 @@ static void warp_unhook(struct sock *sk, struct warp_sock *ws)
 		sk->sk_socket->ops = ws->ops->orig;
 	WRITE_ONCE(sk->sk_user_data, NULL);
 	__skb_queue_purge(&ws->queue);
-	sockets--;
+	warp_sockets--;
 	kfree_rcu(ws, rcu);
 }
 
@@ -125,7 +135,7 @@ static struct warp_prot *warp_find_prot(struct sock *sk)
 	else
 		return NULL;
 
-	spin_lock_bh(&warp_lock);
+	spin_lock_bh(&warp_prots_lock);
 	if (!prot->orig) {
 		prot->prot = *sk->sk_prot;
 		prot->prot.recvmsg = warp_recvmsg;
@@ -137,7 +147,7 @@ static struct warp_prot *warp_find_prot(struct sock *sk)
 		prot->prot.release_cb = warp_release_cb;
 		prot->orig = sk->sk_prot;
 	}
-	spin_unlock_bh(&warp_lock);
+	spin_unlock_bh(&warp_prots_lock);
 	return prot->orig == sk->sk_prot ? prot : NULL;
 }
 
@@ -170,7 +180,7 @@ static void warp_hook(struct sock *sk)
 	sk->sk_data_ready = warp_data_ready;
 	sk->sk_destruct = warp_destruct;
 	WRITE_ONCE(sk->sk_prot, &prot->prot);
-	sockets++;
+	warp_sockets++;
 }
 
 static void warp_set_state(void *unused, const struct sock *sk,
@@ -207,8 +217,8 @@ static void __exit warp_exit(void)
 {
 	tracepoint_probe_unregister(warp_tracepoint, warp_set_state, NULL);
 	tracepoint_synchronize_unregister();
-	tasklet_kill(&warp_tasklet);
-	kfree(rcu_dereference_protected(warp_ports, true));
+	warp_read_exit();
+	warp_params_exit();
 }
 
 module_init(warp_init);
