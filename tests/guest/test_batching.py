@@ -12,6 +12,7 @@ import pytest
 from hosts.virtual.launch import GuestKernel
 from plan.model import FIRST_PORT
 from tests import kept_results, lab
+from tests.segments import segments
 
 CASES = {
     "delayed ACKs": lab.SMALL,
@@ -34,6 +35,40 @@ def test_data_connections_are_equal_with_and_without(kernel: GuestKernel, tmp_pa
         folder.mkdir()
         (run,) = lab.runs(kept_results.results(folder, text + f"virtual: {{batch_receivers: {batched}}}\n"))
         made.append({name: data_packets(run["path"] / f"raw/{name}.pcap") for name in ("s1-eth0", "d1-eth0")})
+    assert len(made[0]["s1-eth0"]) > 1000
+    assert made[0] == made[1]
+
+
+TRAFFIC = """\
+warpbed: 1
+name: batched-traffic
+title: Traffic whose sinks and servers read
+duration: 6s
+topology: {name: dumbbell, params: {rate: 20mbit, delay: 9ms, buffer: 40p}}
+hosts: {overhead: none}
+captures: {at: [s1>r1, d1>r2]}
+traffic:
+"""
+PROGRAMS = {
+    "transfers": "{name: t, kind: transfers, cca: cubic, from: s1, to: d1, count: 3, stop: 2s, size: 2500KB}",
+    "on and off": "{name: t, kind: on_off, cca: reno, from: s1, to: d1, connections: 2, on: 1s, off: 500ms}",
+    "web": "{name: t, kind: web, cca: cubic, from: s1, to: d1, object_size: 1500KB, objects: 3, think: 200ms}",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_connections_of_traffic_are_equal_too(kernel: GuestKernel, tmp_path: Path, program: str) -> None:
+    """Whole captures of both ends, packet by packet; their readers do not block, and answer or close once they have all."""
+    made = []
+    for batched in ("true", "false"):
+        folder = tmp_path / batched
+        folder.mkdir()
+        text = TRAFFIC + f"  - {PROGRAMS[program]}\nvirtual: {{batch_receivers: {batched}}}\n"
+        (run,) = lab.runs(kept_results.results(folder, text))
+        raw = run["path"] / "raw"
+        made.append({name: list(segments(raw / f"{name}.pcap")) for name in ("s1-eth0", "d1-eth0")})
+        batches = run["facts"]["module_params_at_end"].get("warp_rxbatch", {}).get("batches", "0")
+        assert (int(batches) > 0) is (batched == "true")
     assert len(made[0]["s1-eth0"]) > 1000
     assert made[0] == made[1]
 
