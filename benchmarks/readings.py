@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the readings of a paper change: one flow with each value of a parameter that stands for something the text leaves open.
+
+    WARPBED_DEV=1 ./warpbed exec python -m benchmarks.readings [ALGORITHM …]
+
+20 Mbit/s, 100 ms, frames of 1014 bytes (246.6 packets fill the path), a buffer of 250 packets or what the case says, hosts that
+take no time. Prints a table per case; the numbers stand on the algorithm's page (docs/algorithms/measured). Not a question of speed:
+equal runs give equal numbers, on any machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """values: of the parameter, the default one first; metrics: what is printed of each; more: flows or keys of the file"""
+
+    cca: str
+    parameter: str
+    values: tuple[int, ...]
+    metrics: tuple[str, ...]
+    seconds: int = 5
+    ack: str = "every"
+    buffer: str = "250p"
+    flows: str = ""
+
+
+NEWCOMERS = """\
+  - {{name: f2, cca: {cca}, from: s1, to: d1, start: 1s}}
+traffic:
+  - {{name: new, kind: transfers, cca: {cca}, from: s1, to: d1, start: 20s, stop: 38s, count: 30, size: 60KB}}
+"""
+CASES = (
+    Case("lbc", "limit", (2, 1, 4), ("initial_packets.1", "initial_packets.2"), ack="second"),
+    Case("ssipp", "hold_us", (1000, 10, 100_000), ("initial_packets.1", "initial_packets.2"), ack="second"),
+    Case("creno", "fast_retransmits", (2, 1, 0), ("timeouts.f1", "utilization", "goodput_mbps"), 30, buffer="60p"),
+    Case("past", "rounds", (5, 3, 8), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
+    Case("spm", "spacing", (100, 0, 400), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
+    Case("spm", "beta", (105, 100, 400), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
+    Case("spm", "least_samples", (12, 4, 48), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
+    Case("astart_bwe", "tau_ms", (1000, 100, 10_000), ("initial_packets.5", "cwnd_packets.f1.5"), 10),
+    Case("astart_ere", "tau_ms", (1000, 100, 10_000), ("initial_packets.5", "cwnd_packets.f1.5"), 10),
+    Case("miss", "room", (0, 1), ("transfer_throughput_mbps.new", "queue_drops"), 40, buffer="60p", flows=NEWCOMERS),
+)
+FILE = """\
+warpbed: 1
+name: readings
+title: What a reading changes
+duration: {seconds}s
+topology:
+  name: dumbbell
+  params: {{rate: 20mbit, delay: 49ms, buffer: {buffer}, access_rate: 1gbit, access_delay: 500us}}
+hosts: {{ack: {ack}, overhead: none, mss: 960}}
+samplers: {{sockets: 100ms}}
+flows:
+  - {{name: f1, cca: {cca}, from: s1, to: d1}}
+{flows}"""
+
+
+def value_of(metrics: dict[str, Any], name: str) -> float | None:
+    """A metric, or a part of it: `initial_packets.1`, `timeouts.f1`."""
+    metric, _, part = name.partition(".")
+    value = metrics[metric]
+    found: float | None = value[part] if part else value
+    return found
+
+
+def measured(case: Case, value: int, folder: Path) -> list[float | None]:
+    """The case's metrics with one value."""
+    cca = f"{{name: {case.cca}, params: {{{case.parameter}: {value}}}}}"
+    flows = case.flows.format(cca=cca)
+    text = FILE.format(cca=cca, seconds=case.seconds, buffer=case.buffer, ack=case.ack, flows=flows)
+    (folder / "experiment.yml").write_text(text)
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "testbed",
+        "execute",
+        folder / "experiment.yml",
+        "--results",
+        folder / "results",
+    ]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    (run,) = (json.loads(file.read_text()) for file in folder.glob("results/*/*/run.json"))
+    if run["verdict"]["value"] == "invalid":
+        raise SystemExit(f"{case.cca} {case.parameter}={value}: {run['verdict']}")
+    return [value_of(run["metrics"], name) for name in case.metrics]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("algorithm", nargs="*", help="only these")
+    wanted = parser.parse_args().algorithm
+    for case in CASES:
+        if wanted and case.cca not in wanted:
+            continue
+        print(f"\n{case.cca}: ACKs {case.ack}, buffer {case.buffer}, {case.seconds} s")
+        print(f"| `{case.parameter}` | " + " | ".join(f"`{name}`" for name in case.metrics) + " |")
+        print("|---" * (1 + len(case.metrics)) + "|")
+        for value in case.values:
+            with tempfile.TemporaryDirectory(prefix="warpbed-readings-") as folder:
+                numbers = measured(case, value, Path(folder))
+            words = ("none" if number is None else f"{number:.4g}" for number in numbers)
+            print(f"| {value} | " + " | ".join(words) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
