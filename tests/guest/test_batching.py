@@ -52,13 +52,12 @@ traffic:
 PROGRAMS = {
     "transfers": "{name: t, kind: transfers, cca: cubic, from: s1, to: d1, count: 3, stop: 2s, size: 2500KB}",
     "on and off": "{name: t, kind: on_off, cca: reno, from: s1, to: d1, connections: 2, on: 1s, off: 500ms}",
-    "web": "{name: t, kind: web, cca: cubic, from: s1, to: d1, object_size: 1500KB, objects: 3, think: 200ms}",
 }
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_connections_of_traffic_are_equal_too(kernel: GuestKernel, tmp_path: Path, program: str) -> None:
-    """Whole captures of both ends, packet by packet; their readers do not block, and answer or close once they have all."""
+    """Whole captures of both ends, packet by packet; their readers do not block, and close once they have all."""
     made = []
     for batched in ("true", "false"):
         folder = tmp_path / batched
