@@ -34,8 +34,9 @@ settings.register_profile(
 settings.load_profile("warpbed")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     reaper.start()
+    config.pluginmanager.register(durations.CpuTime())
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the tests of each folder took, reported at the end of pytest: the sum over them, as one CPU would run them one after another."""
+"""What the tests of each folder cost, reported at the end of pytest: time, and CPU time of pytest and of all that it has awaited.
+
+Where pytest has as many workers as CPUs or more, only less CPU time makes the whole shorter.
+"""
 
 from __future__ import annotations
 
+import resource
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import PurePath
 
 import pytest
@@ -13,19 +17,47 @@ LEAST_S = 1.0
 """A folder that took less is not named, nor is a file."""
 
 
+def spent_s() -> float:
+    """CPU time of this process so far, and of the children that have ended."""
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+class CpuTime:
+    """Notes in each report (`cpu_s`) what has been spent since the one before."""
+
+    def __init__(self) -> None:
+        self._before_s = spent_s()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        before_s, self._before_s = self._before_s, spent_s()
+        report.cpu_s = self._before_s - before_s  # type: ignore[attr-defined]
+        return report
+
+
 def summary(reports: Iterable[pytest.TestReport]) -> list[str]:
-    """A line for each folder of tests/ with its files, the slowest first; s: what preparing, testing and tidying took."""
-    of_files: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    """A line for each folder of tests/ with its files, the slowest first.
+
+    s: what preparing, testing and tidying took, and behind the stroke its CPU time.
+    """
+    of_files: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
     tests: dict[str, set[str]] = defaultdict(set)
     for report in reports:
         file = PurePath(report.location[0])
-        of_files[file.parent.name][file.stem] += report.duration
+        costs = of_files[file.parent.name][file.stem]
+        costs[0] += report.duration
+        costs[1] += getattr(report, "cpu_s", 0.0)
         tests[file.parent.name].add(report.nodeid)
-    total_s = {folder: sum(files.values()) for folder, files in of_files.items()}
+    total_s = {
+        folder: [sum(costs[i] for costs in files.values()) for i in (0, 1)] for folder, files in of_files.items()
+    }
     lines = []
-    for folder in sorted(total_s, key=lambda folder: -total_s[folder]):
-        slowest = sorted(of_files[folder].items(), key=lambda file: -file[1])
-        each = ", ".join(f"{name} {took_s:.0f}" for name, took_s in slowest if took_s >= LEAST_S)
+    for folder in sorted(total_s, key=lambda folder: -total_s[folder][0]):
+        slowest = sorted(of_files[folder].items(), key=lambda file: -file[1][0])
+        each = ", ".join(f"{name} {took_s:.0f}/{cpu_s:.0f}" for name, (took_s, cpu_s) in slowest if took_s >= LEAST_S)
         if each:
-            lines.append(f"{folder}: {len(tests[folder])} tests, {total_s[folder] / 60:.1f} min (s: {each})")
+            took_min, cpu_min = (value / 60 for value in total_s[folder])
+            lines.append(f"{folder}: {len(tests[folder])} tests, {took_min:.1f} min, CPU {cpu_min:.1f} min (s: {each})")
     return lines

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Literal
 
 import pytest
 
-from tests.durations import summary
+from tests.durations import CpuTime, summary
 
 
 def report(name: str, phase: Literal["setup", "call", "teardown"], seconds: float) -> pytest.TestReport:
     file = f"tests/{name}.py"
-    return pytest.TestReport(f"{file}::test", (file, 1, "test"), {}, "passed", None, phase, duration=seconds)
+    one = pytest.TestReport(f"{file}::test", (file, 1, "test"), {}, "passed", None, phase, duration=seconds)
+    one.cpu_s = seconds / 2  # type: ignore[attr-defined]
+    return one
 
 
 def test_all_phases_of_a_folders_tests_are_summed_and_the_slowest_come_first() -> None:
@@ -26,6 +30,18 @@ def test_all_phases_of_a_folders_tests_are_summed_and_the_slowest_come_first() -
         report("unit/test_lint", "call", 0.2),
     ]
     assert summary(reports) == [
-        "guest: 1 tests, 16.7 min (s: test_runs 1000)",
-        "hosts: 3 tests, 2.5 min (s: test_vm 90, test_lab 60)",
+        "guest: 1 tests, 16.7 min, CPU 8.3 min (s: test_runs 1000/500)",
+        "hosts: 3 tests, 2.5 min, CPU 1.3 min (s: test_vm 90/45, test_lab 60/30)",
     ]
+
+
+def test_cpu_time_is_that_of_the_test_and_of_the_programs_that_it_has_awaited() -> None:
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    costs = CpuTime()
+    noting = costs.pytest_runtest_makereport()
+    next(noting)
+    subprocess.run([sys.executable, "-c", busy], check=True)
+    quick = report("unit/test_lint", "call", 1)
+    with pytest.raises(StopIteration) as ended:
+        noting.send(quick)
+    assert ended.value.value is quick and 0.3 <= vars(quick)["cpu_s"] < 2
