@@ -91,12 +91,12 @@ def _ends(network: BuiltNetwork, plan: Plan, number: int) -> list[Ends]:
     pids = network.pids()
     place = _places(plan, number)
     a, b = network.plans[link.a].interfaces[place[0]], network.plans[link.b].interfaces[place[1]]
-    found = []
+    ends = []
     for here, there, direction, letter in ((a, b, link.forward, "b"), (b, a, link.backward, "a")):
         pair = (here.node, there.node, pids[here.node], pids[there.node])
         addresses = (here.name, here.address, there.address)
-        found.append(Ends(*pair, *addresses, direction, pids.get(WIRES), f"w{number}{letter}"))
-    return found
+        ends.append(Ends(*pair, *addresses, direction, pids.get(WIRES), f"w{number}{letter}"))
+    return ends
 
 
 def _places(plan: Plan, number: int) -> tuple[int, int]:
@@ -125,16 +125,16 @@ def measure_direction(ends: Ends, plan: Plan, mode: str) -> dict[str, Any]:
 
 def _offloads(ends: Ends) -> list[str]:
     """Offloads that are on, at the sender's interface and on the wire."""
-    found = []
+    active = []
     for pid, name in ((ends.a_pid, ends.a_interface), (ends.wire_pid, ends.wire)):
         if pid is None:
             continue
         with entered(pid):
             try:
-                found += [f"{name} {what}" for what, on in read_offloads([name])[name].items() if on]
+                active += [f"{name} {what}" for what, on in read_offloads([name])[name].items() if on]
             except OSError:
                 continue  # no wire: a plain pair of interfaces
-    return found
+    return active
 
 
 def _pause(direction: Direction) -> None:
@@ -196,8 +196,8 @@ def _rate_and_buffer(hop: Hop, row: dict[str, Any], mode: str) -> None:
         capacity > MOST_PACKETS[mode]
         or capacity * direction.serialisation_ns(FULL_FRAME_BYTES) > LONGEST_FILL_S[mode] * 1e9
     ):
-        words = f"{capacity} packets are too many before a run; ./warpbed calibrate fills it"
-        row["not"]["buffer"] = words
+        remark = f"{capacity} packets are too many before a run; ./warpbed calibrate fills it"
+        row["not"]["buffer"] = remark
         capacity = EXTRA_PACKETS
     _pause(direction)
     if hop.realtime:

@@ -89,11 +89,11 @@ class TcpdumpCapture:
         if not self.is_full():
             self._process.send_signal(signal.SIGINT)
         try:
-            _, words = self._process.communicate(timeout=STOP_TIMEOUT_S)
+            _, output = self._process.communicate(timeout=STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
             self._process.kill()
             raise RunError("capture", self.interface, "tcpdump did not end when told to") from error
-        self._words += words.splitlines()
+        self._words += output.splitlines()
         if self._process.returncode:
             raise self._failure()
         dropped = [line for line in self._words if "dropped by kernel" in line]

@@ -225,15 +225,15 @@ def _trace(_root: Path, request: dict[str, Any]) -> dict[str, Any]:
 
 def hops(text: str) -> list[dict[str, Any]]:
     """traceroute's lines as {"hop", "addresses", "rtt_ms"}; a router that did not answer has neither."""
-    found = []
+    rows = []
     for line in text.splitlines()[1:]:
         match = HOP.match(line)
         if match:
-            words = match[2].split()
-            delays = [float(word) for word, unit in itertools.pairwise(words) if unit == "ms"]
-            addresses = [word for word in words if re.fullmatch(r"[0-9.]+\.[0-9.]+\.[0-9.]+", word)]
-            found.append({"hop": int(match[1]), "addresses": list(dict.fromkeys(addresses)), "rtt_ms": delays})
-    return found
+            fields = match[2].split()
+            delays = [float(word) for word, unit in itertools.pairwise(fields) if unit == "ms"]
+            addresses = [word for word in fields if re.fullmatch(r"[0-9.]+\.[0-9.]+\.[0-9.]+", word)]
+            rows.append({"hop": int(match[1]), "addresses": list(dict.fromkeys(addresses)), "rtt_ms": delays})
+    return rows
 
 
 if __name__ == "__main__":

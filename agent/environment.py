@@ -93,13 +93,13 @@ def queue_statistics(pid: int) -> list[dict[str, Any]]:
 
 def tools() -> Mapping[str, str | None]:
     """First line of what each tool says of its version; None where it is not there."""
-    found: dict[str, str | None] = {}
+    versions: dict[str, str | None] = {}
     for name, command in TOOLS.items():
         try:
             done = subprocess.run(command, capture_output=True, text=True)
         except OSError:
-            found[name] = None
+            versions[name] = None
             continue
         lines = (done.stdout + done.stderr).splitlines()
-        found[name] = lines[0] if lines else ""
-    return found
+        versions[name] = lines[0] if lines else ""
+    return versions

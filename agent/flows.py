@@ -111,7 +111,7 @@ class Iperf3Flow:
     def _failure(self, side: str) -> RunError:
         code = self._processes[side].returncode
         ended = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-        words = self._error_in(side)
-        if words in (None, "no result"):
-            words = self._files[side].read_text(errors="replace")[-TAIL_CHARACTERS:].strip() or "it printed nothing"
-        return RunError("flow", self.plan.name, f"{self.program} {side}: {ended}: {words}")
+        detail = self._error_in(side)
+        if detail in (None, "no result"):
+            detail = self._files[side].read_text(errors="replace")[-TAIL_CHARACTERS:].strip() or "it printed nothing"
+        return RunError("flow", self.plan.name, f"{self.program} {side}: {ended}: {detail}")

@@ -90,13 +90,13 @@ class Hop:
 
     def receive(self, expected: int, longest_ns: int) -> dict[int, int]:
         """What arrives until all is there or the time is over: number → time of arrival (ns of CLOCK_REALTIME)."""
-        found: dict[int, int] = {}
+        arrivals: dict[int, int] = {}
         end_ns = time.monotonic_ns() + longest_ns + (round(PATIENCE_S * 1e9) if self.realtime else 0)
-        while len(found) < expected and time.monotonic_ns() < end_ns:
+        while len(arrivals) < expected and time.monotonic_ns() < end_ns:
             clock.sleep_until_ns(min(end_ns, time.monotonic_ns() + LOOK_NS))
             for data, when_ns, _ in clock.received(self._receiver):
-                found.setdefault(NUMBER.unpack_from(data)[0], when_ns)
-        return found
+                arrivals.setdefault(NUMBER.unpack_from(data)[0], when_ns)
+        return arrivals
 
     def held(self) -> tuple[int, int, int]:
         """What waits on the sender's own interface: packets, bytes, and drops so far, of the queue that packets wait in."""

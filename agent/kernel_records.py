@@ -92,10 +92,10 @@ class KernelSampler:
             _tell(SAMPLE, "close", self._path)
 
 
-def _tell(module: str, parameter: str, words: str) -> None:
+def _tell(module: str, parameter: str, value: str) -> None:
     """Write a parameter; unbuffered, since the kernel takes each write for a whole order."""
     try:
         with open(f"/sys/module/{module}/parameters/{parameter}", "wb", buffering=0) as file:
-            file.write(os.fsencode(words))
+            file.write(os.fsencode(value))
     except OSError as error:
-        raise RunError("record", words.rpartition("/")[2], f"{module} {parameter}: {error.strerror}") from error
+        raise RunError("record", value.rpartition("/")[2], f"{module} {parameter}: {error.strerror}") from error

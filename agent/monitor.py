@@ -34,8 +34,8 @@ class Monitor:
 
     def stop(self) -> dict[str, Any]:
         """End it; returns what it saw (see `watch`)."""
-        words, _ = self._process.communicate(timeout=30)
-        seen: dict[str, Any] = json.loads(words)
+        output, _ = self._process.communicate(timeout=30)
+        seen: dict[str, Any] = json.loads(output)
         return seen
 
     def kill(self) -> None:

@@ -148,5 +148,5 @@ def load_module(path: str, params: dict[str, str]) -> None:
     with KernelLog() as log:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
-            words = [done.stderr.strip() or f"insmod exit code {done.returncode}", log.words()]
-            raise RunError("module", path.rsplit("/", 1)[-1], "\n".join(filter(None, words)))
+            messages = [done.stderr.strip() or f"insmod exit code {done.returncode}", log.words()]
+            raise RunError("module", path.rsplit("/", 1)[-1], "\n".join(filter(None, messages)))

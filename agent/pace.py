@@ -42,11 +42,11 @@ class Together(Alone):
 
     def _listen(self) -> None:
         for line in sys.stdin:
-            words = line.split()
-            if words == ["time"]:
+            fields = line.split()
+            if fields == ["time"]:
                 self._report(f"time {time.clock_gettime_ns(time.CLOCK_REALTIME)} {time.monotonic_ns()}")
-            elif words:
-                self._words.put(words)
+            elif fields:
+                self._words.put(fields)
         os._exit(1)
 
     def gate(self, name: str) -> None:

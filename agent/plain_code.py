@@ -11,11 +11,13 @@ would make some names likelier than others; then glibc draws another number from
 
 CHOICE = "GLIBC_TUNABLES"
 FEATURES = (
-    "AVX", "AVX2", "AVX512F", "AVX512VL", "AVX512BW", "BMI1", "BMI2", "ERMS", "FMA", "FMA4", "FSRM", "LZCNT", "MOVBE", "POPCNT", "RTM",
+    "AVX", "AVX2", "AVX512F", "AVX512VL", "AVX512BW", "BMI1", "BMI2", "ERMS", "FMA", "FMA4", "FSRM", "LZCNT", "MOVBE",
+    "POPCNT", "RTM",
     "SSE4_1", "SSE4_2", "SSSE3", "XSAVEC",
 )  # fmt: skip
 PREFERENCES = (
-    "AVX_Fast_Unaligned_Load", "Fast_Rep_String", "Fast_Unaligned_Copy", "Fast_Unaligned_Load", "Prefer_PMINUB_for_stringop", "Slow_BSF",
+    "AVX_Fast_Unaligned_Load", "Fast_Rep_String", "Fast_Unaligned_Copy", "Fast_Unaligned_Load",
+    "Prefer_PMINUB_for_stringop", "Slow_BSF",
 )  # fmt: skip
 """What glibc concludes from a CPU's model."""
 VALUE = "glibc.cpu.hwcaps=" + ",".join(f"-{name}" for name in (*FEATURES, *PREFERENCES))

@@ -40,7 +40,7 @@ class QdiscState:
 def read() -> list[QdiscState]:
     """All of the current namespace, but those that never hold a packet."""
     names = dict(socket.if_nameindex())
-    found = []
+    states = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
         sock.bind((0, 0))
         sock.send(dump_request(RTM_GETQDISC, bytes(TCMSG.size)))
@@ -57,5 +57,5 @@ def read() -> list[QdiscState]:
                     continue
                 queue = attributes(about[TCA_STATS2])[STATS_QUEUE]
                 packets, size, drops = struct.unpack_from("=III", queue)
-                found.append(QdiscState(names[index], name, parent == TC_H_ROOT, packets, size, drops))
-    return found
+                states.append(QdiscState(names[index], name, parent == TC_H_ROOT, packets, size, drops))
+    return states

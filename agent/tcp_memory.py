@@ -29,13 +29,13 @@ def unlimited() -> None:
 
 def shortages(pids: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """Those of COUNTERS that are not 0, by node, where there are any; nodes by the process that holds their namespace."""
-    found = {}
+    short_of = {}
     for name, pid in pids.items():
         with entered(pid):
             counted = _counters(Path("/proc/thread-self/net/netstat").read_text())
         if short := {counter: counted[counter] for counter in COUNTERS if counted.get(counter)}:
-            found[name] = short
-    return found
+            short_of[name] = short
+    return short_of
 
 
 def _counters(text: str) -> dict[str, int]:

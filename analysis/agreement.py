@@ -102,13 +102,13 @@ def _differences(name: str, host: str, expected: Sequence[Run], runs: Sequence[R
 
 
 def _throughput_reason(a: Measured, b: Measured) -> str:
-    words = f"queue empty {b.queue_empty_share:.1%} of the time, {a.queue_empty_share:.1%} there"
+    queue = f"queue empty {b.queue_empty_share:.1%} of the time, {a.queue_empty_share:.1%} there"
     if abs(b.queue_empty_share - a.queue_empty_share) < 0.005 and abs(b.throughput_mbps / a.throughput_mbps - 1) < 0.01:
-        return f"{words}: the link is the limit on both"
+        return f"{queue}: the link is the limit on both"
     if b.throughput_mbps < 0.99 * a.throughput_mbps and b.queue_empty_share < 0.5:
         busy = f"a CPU {b.cpu_busy:.0%} busy, timers p99 {b.timer_late_p99_ms:.2f} ms late"
-        return f"{words}: packets waited, so that the emulated link itself was slower than asked ({busy})"
-    return words
+        return f"{queue}: packets waited, so that the emulated link itself was slower than asked ({busy})"
+    return queue
 
 
 def _rtt_reason(a: Measured, b: Measured) -> str:

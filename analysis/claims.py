@@ -98,17 +98,17 @@ def check(claim: Claim, runs: Sequence[Run], elsewhere: Results = none_elsewhere
 
     looks: how often the claim may be judged while runs are added until it is decided; each look gets its part of the 5 % (Bonferroni)
     """
-    words = described(claim)
+    description = described(claim)
     try:
-        found = _check(claim, runs, elsewhere, TAIL / looks)
+        finding = _check(claim, runs, elsewhere, TAIL / looks)
     except AnalysisError as problem:
-        return Finding(claim, "not comparable", reason=str(problem), words=words)
-    reason, known = found.reason, False
-    if claim.differs and found.outcome == "contradicted":
+        return Finding(claim, "not comparable", reason=str(problem), words=description)
+    reason, known = finding.reason, False
+    if claim.differs and finding.outcome == "contradicted":
         reason, known = "; ".join(part for part in (reason, f"known: {claim.differs}") if part), True
-    elif claim.differs and found.outcome == "holds":
+    elif claim.differs and finding.outcome == "holds":
         reason = "; ".join(part for part in (reason, "the file calls it contradicted (differs): take that out") if part)
-    return Finding(claim, found.outcome, found.parts, reason, known, found.more, words)
+    return Finding(claim, finding.outcome, finding.parts, reason, known, finding.more, description)
 
 
 def _check(claim: Claim, runs: Sequence[Run], elsewhere: Results, tail: float) -> Finding:

@@ -169,9 +169,9 @@ def _ordered(rows: Sequence[Row], judged: bool) -> list[Row]:
         assert a.published is not None and b.published is not None and a.measured is not None and b.measured is not None
         if a.published == b.published or (a.published > b.published) == (a.measured > b.measured):
             continue
-        found = undecided if _overlap(a, b) else against
-        found.setdefault(i, []).append(b.place)
-        found.setdefault(j, []).append(a.place)
+        target = undecided if _overlap(a, b) else against
+        target.setdefault(i, []).append(b.place)
+        target.setdefault(j, []).append(a.place)
     result = []
     for i, before in enumerate(rows):
         row = before

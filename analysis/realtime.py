@@ -51,7 +51,7 @@ def _machine(row: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             f"{row['softnet_dropped']} packets were dropped before the network stack saw them",
         )
     if row["timer_late_p99_us"] > TIMER_LATE_P99_US:
-        words = f"{row['timer_late_p99_us'] / 1e3:.2f} ms for 1 % of {row['timers']} timers"
-        yield "timer-late", "error", f"timers were late by {words}; at most {TIMER_LATE_P99_US / 1e3:g} ms"
+        lateness = f"{row['timer_late_p99_us'] / 1e3:.2f} ms for 1 % of {row['timers']} timers"
+        yield "timer-late", "error", f"timers were late by {lateness}; at most {TIMER_LATE_P99_US / 1e3:g} ms"
     elif row["timer_late_max_us"] > TIMER_LATE_MAX_US:
         yield "timer-late", "warning", f"one timer was {row['timer_late_max_us'] / 1e3:.1f} ms late"

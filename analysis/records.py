@@ -57,8 +57,8 @@ def rows(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     with _open(path) as file:
-        found: list[dict[str, Any]] = file.read().to_pylist()
-    return found
+        content: list[dict[str, Any]] = file.read().to_pylist()
+    return content
 
 
 def whole(path: Path, columns: Sequence[str] | None = None) -> Any:

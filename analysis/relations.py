@@ -71,14 +71,14 @@ class Group:
         return ", ".join(f"{name}={show(value)}" for name, value in self.params.items())
 
     def cell(self, where: Mapping[str, Any]) -> Cell:
-        found = matching(self.cells, where)
-        if not found:
+        candidates = matching(self.cells, where)
+        if not candidates:
             raise MissingCellError(f"no run has {place({**self.params, **where})}")
-        if len(found) > 1:
+        if len(candidates) > 1:
             raise ClaimError(
-                f"{len(found)} combinations are {place(where)}; `where` has to name the others' parameters"
+                f"{len(candidates)} combinations are {place(where)}; `where` has to name the others' parameters"
             )
-        return found[0]
+        return candidates[0]
 
 
 def matching(cells: Sequence[Cell], where: Mapping[str, Any]) -> list[Cell]:
@@ -144,8 +144,8 @@ def _names(claim: Claim, sides: Sides) -> str:
 def _greater(claim: Claim, relation: Greater, group: Group) -> Statement:
     a, b = _terms(claim, relation, group)
     factor, constant = _margin(relation.by)
-    words = f"{_name(claim, relation.first)} above {_name(claim, relation.second)}"
-    return Statement(words, (a, minus(b, 1 + factor)), -constant, low=0.0, strict=True)
+    statement = f"{_name(claim, relation.first)} above {_name(claim, relation.second)}"
+    return Statement(statement, (a, minus(b, 1 + factor)), -constant, low=0.0, strict=True)
 
 
 def _ratio(claim: Claim, relation: Ratio, group: Group) -> list[Statement]:
@@ -194,9 +194,9 @@ def _trend(claim: Claim, relation: Trend, group: Group) -> Alternatives:
 
     def at_least(a: tuple[Any, Term], b: tuple[Any, Term], word: str, slack: float, strict: bool) -> Statement:
         """mean at a − mean at b + slack · tolerance ≥ 0."""
-        words = f"{over}={show(a[0])} {word} {over}={show(b[0])}"
+        statement = f"{over}={show(a[0])} {word} {over}={show(b[0])}"
         terms = (a[1], minus(b[1]), *((Term(slack * factor, first.cell, first.metric),) if factor else ()))
-        return Statement(words, terms, slack * constant, low=0.0, strict=strict)
+        return Statement(statement, terms, slack * constant, low=0.0, strict=strict)
 
     match relation.shape:
         case "rising":
@@ -233,9 +233,9 @@ def _crossing(claim: Claim, relation: Crossing, group: Group) -> list[Statement]
             continue
         a, b = _terms(claim, relation, group, {over: text})
         above = number <= low
-        words = f"{_name(claim, relation.first)} {'above' if above else 'below'} {_name(claim, relation.second)} at {over}={text}"
+        statement = f"{_name(claim, relation.first)} {'above' if above else 'below'} {_name(claim, relation.second)} at {over}={text}"
         terms = (a, minus(b)) if above else (b, minus(a))
-        crossings.append(Statement(words, terms, low=0.0, strict=True))
+        crossings.append(Statement(statement, terms, low=0.0, strict=True))
     sides = {numbers[text] <= low for text in values if not low < (numbers[text] or 0.0) < high}  # type: ignore[operator]
     if sides != {True, False}:
         raise MissingCellError(f"no values of {over} on both sides of {' … '.join(map(show, relation.between))}")

@@ -52,11 +52,11 @@ def messages(answer: bytes | bytearray | memoryview) -> Iterator[tuple[int, int,
 
 def attributes(data: memoryview) -> dict[int, memoryview]:
     """Attributes by type; the nested flag is taken off. Ends where a length cannot be one."""
-    found, offset = {}, 0
+    contents, offset = {}, 0
     while offset + ATTRIBUTE.size <= len(data):
         length, kind = ATTRIBUTE.unpack_from(data, offset)
         if length < ATTRIBUTE.size:
             break
-        found[kind & TYPE_MASK] = data[offset + ATTRIBUTE.size : offset + length]
+        contents[kind & TYPE_MASK] = data[offset + ATTRIBUTE.size : offset + length]
         offset += (length + 3) & ~3
-    return found
+    return contents

@@ -143,7 +143,8 @@ def _per_ack(flow: str, at_s: float, duration_s: float, count: int) -> Iterator[
             "time_ns": round(at_s * 1e9) + np.rint(t_s * 1e9).astype(np.int64),
             "ack": place * 1448, "rtt_us": np.rint(50_000_000 + 10_000_000 * random.random(place.size)) / 1e3,
             "sacked_bytes": np.zeros(place.size, dtype=np.int64), "duplicate": np.zeros(place.size, dtype=np.bool_),
-            "cwnd_packets": 100 + place % 50, "ssthresh_packets": np.full(place.size, 80), "srtt_us": np.full(place.size, 50_000),
+            "cwnd_packets": 100 + place % 50, "ssthresh_packets": np.full(place.size, 80),
+            "srtt_us": np.full(place.size, 50_000),
         }  # fmt: skip
         for name in ("acks", "sockets"):
             columns = of[name].columns

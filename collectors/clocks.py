@@ -85,15 +85,18 @@ def synchronise(clock_of: Mapping[str, str], pairs: Sequence[Pair]) -> Clocks:
             if (here in known) == (there in known):
                 continue
             try:
-                found = clock_between(pair.at_source, pair.at_destination, [pair.flow])
+                measured_clock = clock_between(pair.at_source, pair.at_destination, [pair.flow])
             except CaptureError as error:
                 raise CollectError(str(error)) from error
-            if found is None:
+            if measured_clock is None:
                 continue
             if here in known:
-                known[there], estimates[there] = compose(found.clock, known[here]), (here, found)
+                known[there], estimates[there] = compose(measured_clock.clock, known[here]), (here, measured_clock)
             else:
-                known[here], estimates[here] = compose(inverse(found.clock), known[there]), (there, found)
+                known[here], estimates[here] = (
+                    compose(inverse(measured_clock.clock), known[there]),
+                    (there, measured_clock),
+                )
     return Clocks(dict(clock_of), known, estimates, tuple(sorted(names - set(known))))
 
 

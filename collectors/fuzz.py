@@ -70,15 +70,15 @@ def build() -> Path:
     return native.target_dir() / "x86_64-unknown-linux-gnu" / "release"
 
 
-def run(target: str, seconds: int, found: Path) -> Outcome:
+def run(target: str, seconds: int, crashes: Path) -> Outcome:
     """Every input of the corpus, then new ones for `seconds`. `found` takes inputs of new coverage, and in findings/ what breaks it."""
     program = build() / target
-    findings = found / "findings"
+    findings = crashes / "findings"
     findings.mkdir(parents=True, exist_ok=True)
     completed = subprocess.run(
         [*BETWEEN, program, f"-max_total_time={seconds}", f"-max_len={LONGEST_INPUT_BYTES}", f"-timeout={HANG_S}",
          f"-rss_limit_mb={MEMORY_MIB}", "-print_final_stats=1", "-verbosity=1", f"-artifact_prefix={findings}/",
-         found, FUZZ / "corpus" / target],
+         crashes, FUZZ / "corpus" / target],
         capture_output=True, text=True, errors="replace", check=False,
     )  # fmt: skip
     output = completed.stderr
@@ -111,14 +111,14 @@ def main() -> int:
     options = parser.parse_args()
     if options.seconds < 1:
         parser.error(f"--seconds {options.seconds}: a number from 1 on")
-    found = options.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))
+    crashes = options.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))
     try:
-        outcome = run(options.target, options.seconds, found.resolve())
+        outcome = run(options.target, options.seconds, crashes.resolve())
     except NativeError as error:
         print(error, file=sys.stderr)
         return 2
     print(
-        f"{outcome.executions} executions, {outcome.edges} edges, {outcome.new_inputs} new inputs of new coverage in {found}"
+        f"{outcome.executions} executions, {outcome.edges} edges, {outcome.new_inputs} new inputs of new coverage in {crashes}"
     )
     if outcome.finding is not None:
         print("\n".join(outcome.words.splitlines()[-LAST_LINES:]), file=sys.stderr)

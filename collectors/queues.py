@@ -56,14 +56,14 @@ def rows(
     nodes: the plan's node names, by index
     interfaces: per node, interface name by index (as text)
     """
-    found: list[Row] = []
+    states: list[Row] = []
     shapes: dict[tuple[int, int], Shape] = {}
     for sample in samples(path, damage, when):
         try:
             key = sample.node, len(sample.answer)
             if key not in shapes or not shapes[key].fits(sample.answer):
                 shapes[key] = _shape(sample, nodes, interfaces)
-            found += shapes[key].rows(sample)
+            states += shapes[key].rows(sample)
         except (struct.error, LookupError, CollectError) as error:
             damage.append(Damage(path.name, sample.offset, f"a sample of queues that cannot be read: {error!r}"))
     names = [
@@ -79,7 +79,7 @@ def rows(
         "marks",
     ]
     columns: dict[str, Any] = (
-        dict(zip(names, map(list, zip(*found, strict=True)), strict=True)) if found else {n: [] for n in names}
+        dict(zip(names, map(list, zip(*states, strict=True)), strict=True)) if states else {n: [] for n in names}
     )
     columns["t_s"] = (np.array(columns["time_ns"], dtype=np.int64) - start_ns) / 1e9
     return columns
@@ -196,12 +196,12 @@ def _messages(answer: memoryview, seen: bytearray) -> Iterator[Place]:
 
 def _attributes(answer: memoryview, within: Place, seen: bytearray) -> dict[int, Place]:
     """As base.netlink.attributes, but places instead of contents."""
-    found, (offset, end) = {}, within
+    places, (offset, end) = {}, within
     while offset + ATTRIBUTE.size <= end:
         length, kind = ATTRIBUTE.unpack_from(answer, offset)
         _see(seen, offset, offset + ATTRIBUTE.size)
         if length < ATTRIBUTE.size:
             break
-        found[kind & TYPE_MASK] = offset + ATTRIBUTE.size, min(offset + length, end)
+        places[kind & TYPE_MASK] = offset + ATTRIBUTE.size, min(offset + length, end)
         offset += (length + 3) & ~3
-    return found
+    return places

@@ -36,10 +36,10 @@ def start_ns(schema: pa.Schema) -> int | None:
 
 def names(schema: pa.Schema) -> list[str]:
     """The columns that reading gives, in their order."""
-    found = list(schema.names)
+    columns = list(schema.names)
     if start_ns(schema) is not None:
-        found.insert(found.index(TIME) + 1, SECONDS)
-    return found
+        columns.insert(columns.index(TIME) + 1, SECONDS)
+    return columns
 
 
 def batches(file: pq.ParquetFile, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -58,10 +58,10 @@ def batches(file: pq.ParquetFile, rows: int, columns: Sequence[str] | None = Non
 def table(file: Path | pq.ParquetFile, columns: Sequence[str] | None = None) -> pa.Table:
     """All rows; columns: only these."""
     opened = file if isinstance(file, pq.ParquetFile) else pq.ParquetFile(file)
-    found = list(batches(opened, 1 << 20, columns))
+    pieces = list(batches(opened, 1 << 20, columns))
     schema = opened.schema_arrow
     wanted = names(schema) if columns is None else [name for name in names(schema) if name in columns]
-    return pa.Table.from_batches(found, schema=_schema(schema, wanted))
+    return pa.Table.from_batches(pieces, schema=_schema(schema, wanted))
 
 
 def left_out(table: pa.Table) -> int | None:

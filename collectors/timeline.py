@@ -40,12 +40,15 @@ class Source:
 
 
 SOURCES = (
-    Source("sockets", "probe_age_us", {name: name for name in ("cwnd_packets", "ssthresh_packets", "srtt_us", "snd_wnd_bytes")}),
+    Source("sockets", "probe_age_us",
+        {name: name for name in ("cwnd_packets", "ssthresh_packets", "srtt_us", "snd_wnd_bytes")}),
     Source(
         "tcp_info", "sample_age_us",
-        {name: name for name in ("ca_state", "pacing_rate_bytes_per_s", "delivery_rate_bytes_per_s", "rto_us", "retransmits_total")},
+        {name: name for name in ("ca_state", "pacing_rate_bytes_per_s", "delivery_rate_bytes_per_s", "rto_us",
+            "retransmits_total")},
     ),
-    Source("queues", "queue_age_us", {name: f"queue_{name}" for name in ("backlog_packets", "backlog_bytes", "drops", "marks")}),
+    Source("queues", "queue_age_us",
+        {name: f"queue_{name}" for name in ("backlog_packets", "backlog_bytes", "drops", "marks")}),
 )  # fmt: skip
 WIRE = ("ack", "rtt_us", "sacked_bytes", "duplicate", "window_bytes", "in_flight_bytes")
 
@@ -145,9 +148,9 @@ def _last(source: Source, rows: pa.Table | None, times: Integers, fields: pa.Sch
     theirs = rows["time_ns"].to_numpy()
     place = np.searchsorted(theirs, times, side="right") - 1
     index = pa.array(np.maximum(place, 0), mask=place < 0)
-    found = {name: rows[column].combine_chunks().take(index) for column, name in source.columns.items()}
-    found[source.age] = pa.array((times - theirs[np.maximum(place, 0)]) / 1e3, mask=place < 0)
-    return found
+    latest = {name: rows[column].combine_chunks().take(index) for column, name in source.columns.items()}
+    latest[source.age] = pa.array((times - theirs[np.maximum(place, 0)]) / 1e3, mask=place < 0)
+    return latest
 
 
 def main() -> int:

@@ -59,11 +59,11 @@ def _rough(a: Path, b: Path, flows: Sequence[pcap.Flow], scratch: Path) -> tuple
     for name, file in (("a", a), ("b", b)):
         pcap.analyze(file, scratch / name, threads=1, flows=flows)
         table = pq.read_table(scratch / name / "directions.parquet", columns=HANDSHAKE_COLUMNS)
-        found: dict[tuple[object, ...], dict[str, object]] = {}
+        sightings: dict[tuple[object, ...], dict[str, object]] = {}
         for row in table.to_pylist():
             if row["handshake"]:
-                found[tuple(row[column] for column in HANDSHAKE_COLUMNS[1:6])] = row
-        sides.append(found)
+                sightings[tuple(row[column] for column in HANDSHAKE_COLUMNS[1:6])] = row
+        sides.append(sightings)
     at_a, at_b = sides
     best: tuple[int, int] | None = None
     names = []

@@ -170,7 +170,7 @@ def _sources(at_source: Tables | None, at_destination: Tables | None) -> dict[st
 def _ends(plan: Plan, flows: list[FlowPlan]) -> dict[str, tuple[str | None, str | None]]:
     """Per flow the interfaces at which its source and its destination are captured; None: not there."""
     plans, captured = address_plan(plan.network), {(c.node, c.peer) for c in plan.captures}
-    found = {}
+    captured_at = {}
 
     def interface(node: str, peer: str) -> str | None:
         return next(i.name for i in plans[node].interfaces if i.peer == peer) if (node, peer) in captured else None
@@ -179,8 +179,8 @@ def _ends(plan: Plan, flows: list[FlowPlan]) -> dict[str, tuple[str | None, str 
         hops = path(plan.network, flow.source, flow.destination)
         pair = interface(flow.source, hops[0][1]), interface(flow.destination, hops[-1][0])
         if pair != (None, None):
-            found[flow.name] = pair
-    return found
+            captured_at[flow.name] = pair
+    return captured_at
 
 
 def _wanted(plan: Plan, flow: FlowPlan) -> pcap.Flow:
@@ -211,8 +211,8 @@ def _analyze(
         raise CollectError(f"{file}: {error}") from error
     damage += [Damage(file.name, failure.offset, failure.message) for failure in summary.errors]
     if summary.first_bad is not None:
-        words = f"{summary.bad_packets} packets are not what they say, the first: {summary.first_bad.message}"
-        damage.append(Damage(file.name, summary.first_bad.offset, words))
+        remark = f"{summary.bad_packets} packets are not what they say, the first: {summary.first_bad.message}"
+        damage.append(Damage(file.name, summary.first_bad.offset, remark))
     rows = pq.read_table(out / "flows.parquet").to_pylist()
     intervals = pq.read_table(out / "intervals.parquet").sort_by([("flow", "ascending"), ("time_ns", "ascending")])
     names, first, counts = np.unique(intervals["flow"].to_numpy(), return_index=True, return_counts=True)

@@ -6,7 +6,8 @@ from __future__ import annotations
 ZERO_S = 946_684_800
 """Dashboards over a run's own time start here: 2000-01-01 00:00:00 UTC shows as 00:00:00, and zooming works."""
 TITLES = {
-    "experiments": "Experiments", "run": "Run", "compare": "Compare", "sweep": "Sweep", "campaign": "Campaign", "fidelity": "Fidelity",
+    "experiments": "Experiments", "run": "Run", "compare": "Compare", "sweep": "Sweep", "campaign": "Campaign",
+    "fidelity": "Fidelity",
     "reproduction": "Reproduction",
 }  # fmt: skip
 SEVERAL = ("experiments", "compare", "fidelity", "reproduction")

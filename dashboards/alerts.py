@@ -100,13 +100,16 @@ def _uid(rule: Rule) -> str:
 
 def _rule(rule: Rule) -> dict[str, Any]:
     span = {"from": 600, "to": 0}
-    query = {"refId": "A", "rawQuery": True, "rawSql": " ".join(rule.sql.split()), "editorMode": "code", "format": "table",
+    query = {"refId": "A", "rawQuery": True, "rawSql": " ".join(rule.sql.split()), "editorMode": "code",
+        "format": "table",
              "intervalMs": 1000, "maxDataPoints": 1000}  # fmt: skip
     # no expression with $A: a provisioning file gives the dollar another meaning
-    above = {"refId": "B", "type": "threshold", "expression": "A", "datasource": {"type": EXPRESSION, "uid": EXPRESSION},
+    above = {"refId": "B", "type": "threshold", "expression": "A",
+        "datasource": {"type": EXPRESSION, "uid": EXPRESSION},
              "conditions": [{"evaluator": {"type": "gt", "params": [rule.limit]}}]}  # fmt: skip
     return {
-        "uid": _uid(rule), "title": rule.title, "condition": "B", "for": rule.pending, "noDataState": "OK", "execErrState": "Error",
+        "uid": _uid(rule), "title": rule.title, "condition": "B", "for": rule.pending, "noDataState": "OK",
+        "execErrState": "Error",
         "data": [
             {"refId": "A", "relativeTimeRange": span, "datasourceUid": "warpbed", "model": query},
             {"refId": "B", "relativeTimeRange": span, "datasourceUid": EXPRESSION, "model": above},

@@ -68,7 +68,8 @@ PATH_UNITS: dict[str, list[tuple[str, Any]]] = {
 
 PATH_WORDS = {
     "receiver": ("Receiver", 160), "size": ("Size", 100), "cca": ("Algorithm", 120), "transfers": ("Transfers", 100),
-    "goodput_mbps": ("Goodput, mean", 0), "deviation_mbps": ("Goodput, deviation", 0), "completion_s": ("Completion, median", 0),
+    "goodput_mbps": ("Goodput, mean", 0), "deviation_mbps": ("Goodput, deviation", 0),
+    "completion_s": ("Completion, median", 0),
     "loss": ("Sent again", 0), "rtt_min_ms": ("RTT, least", 0),
 }  # fmt: skip
 

@@ -93,7 +93,8 @@ def framed(
 ) -> Any:
     """A panel with what every one has. missing: what stands in place of a value that is not there"""
     panel = (
-        panel.title(title).description(description).datasource(models.DataSourceRef(type_val=SOURCE["type"], uid=SOURCE["uid"]))
+        panel.title(title).description(description).datasource(models.DataSourceRef(type_val=SOURCE["type"],
+            uid=SOURCE["uid"]))
         .span(width).height(height).unit(unit).no_value(missing)
     )  # fmt: skip
     for query in queries:

@@ -249,7 +249,7 @@ def index(algorithms: list[Algorithm], root: Path) -> str:
     rows = [
         f"| {', '.join(f'`{name}`' for name in a.names)} | [{_plain(a.title)}]({a.module}.md) |" for a in algorithms
     ]
-    own = [f"| `{name}` | {words} |" for name, words in IN_TREE.items()]
+    own = [f"| `{name}` | {summary} |" for name, summary in IN_TREE.items()]
     return "\n".join(
         [
             MADE + "# Congestion control algorithms\n",

@@ -178,9 +178,9 @@ def main(argv: list[str] | None = None) -> int:
         if SERIES.fullmatch(options.kernel):
             source, changed = fetch(options.kernel, options.cache, version=options.version, refresh=options.refresh)
         else:
-            found = locate(options.kernel, options.cache)
-            assert found is not None
-            source, changed = found, False
+            located = locate(options.kernel, options.cache)
+            assert located is not None
+            source, changed = located, False
     except WarpbedError as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1

@@ -61,15 +61,15 @@ def _cached_package(series: str, cache: Path, wanted: str | None) -> Source | No
     if not packages:
         return None
     newest = max(packages, key=functools.cmp_to_key(_compare_versions))
-    found = packages[newest]
-    sha256 = _file_hash(found, cache)
+    file = packages[newest]
+    sha256 = _file_hash(file, cache)
     pinned, known = series_names.PINNED.get(series, ("", ""))
     if newest == pinned and sha256 != known:
         raise WarpbedError(
-            f"{found}: not the package that kernels/series.json names (its SHA-256 is {sha256}); delete it"
+            f"{file}: not the package that kernels/series.json names (its SHA-256 is {sha256}); delete it"
         )
-    note = unchecked_note(found)
-    return Source("deb", found, series, sha256, newest, tuple(note.read_text().splitlines()) if note.exists() else ())
+    note = unchecked_note(file)
+    return Source("deb", file, series, sha256, newest, tuple(note.read_text().splitlines()) if note.exists() else ())
 
 
 def unchecked_note(package: Path) -> Path:

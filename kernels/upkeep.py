@@ -22,6 +22,7 @@ KINDS = {
     "grafana-libraries": "libraries for tests of dashboards",
     "kernels": "kernels",
     "kernels/base": "kernels without modules",
+    "mypy": "the type checker's memory for tests",
     "native": "packet collectors",
     "sources": "kernel sources",
     "spec-guests": "results of guests for tests",

@@ -39,9 +39,9 @@ def aggregate(hops: Mapping[int, str]) -> list[tuple[str, str]]:
 
 
 def _block(first: int, bits: int, numbers: list[int], hops: Mapping[int, str], low: int, high: int) -> _Block:
-    found = frozenset(hops[number] for number in numbers[low:high])
-    if len(found) <= 1 or bits == 0:
-        return _Block(first, bits, found)
+    via = frozenset(hops[number] for number in numbers[low:high])
+    if len(via) <= 1 or bits == 0:
+        return _Block(first, bits, via)
     half = first + (1 << (bits - 1))
     middle = bisect_left(numbers, half, low, high)
     halves = (

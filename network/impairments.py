@@ -151,12 +151,12 @@ class Steps:
 
     def pieces(self, start_ns: int, end_ns: int) -> list[tuple[int, int, float]]:
         """(from, to, value) over a stretch of the run."""
-        found, here = [], start_ns
+        parts, here = [], start_ns
         while here < end_ns:
             until = min(end_ns, self._next(here))
-            found.append((here, until, self.at(here)))
+            parts.append((here, until, self.at(here)))
             here = until
-        return found
+        return parts
 
     def mean(self, start_ns: int, end_ns: int) -> float:
         """Mean over a stretch of the run."""

@@ -39,18 +39,18 @@ def _places(network: Network, directions: dict[Hop, Direction], host: str) -> se
     own = {(host, peer) for peer in network.neighbours[host] if _is_timed(directions[host, peer])}
     if own:
         return own
-    found, seen, edge = set(), {host}, [host]
+    places, seen, edge = set(), {host}, [host]
     while edge:
         following = []
         for node in edge:
             for peer in network.neighbours[node]:
                 if _is_timed(directions[peer, node]):
-                    found.add((peer, node))
+                    places.add((peer, node))
                 elif peer not in seen:
                     seen.add(peer)
                     following.append(peer)
         edge = following
-    return found
+    return places
 
 
 def _is_timed(direction: Direction) -> bool:

@@ -70,12 +70,12 @@ class End:
     mac: str | None = None
 
     def attributes(self) -> bytes:
-        found = attribute(IFLA_IFNAME, self.name.encode() + b"\0")
+        payload = attribute(IFLA_IFNAME, self.name.encode() + b"\0")
         if self.mac is not None:
-            found += attribute(IFLA_ADDRESS, _mac(self.mac))
+            payload += attribute(IFLA_ADDRESS, _mac(self.mac))
         if self.pid is not None:
-            found += attribute(IFLA_NET_NS_PID, struct.pack("=I", self.pid))
-        return found
+            payload += attribute(IFLA_NET_NS_PID, struct.pack("=I", self.pid))
+        return payload
 
 
 def veth(one: End, other: End) -> Request:
@@ -133,10 +133,10 @@ def route(
     body += attribute(RTA_OIF, struct.pack("=I", socket.if_nametoindex(interface)))
     if metrics:
         body += attribute(RTA_METRICS | NESTED, b"".join(_metric(kind, value) for kind, value in metrics.items()))
-    words = f"route {destination} via {via or interface}"
+    action = f"route {destination} via {via or interface}"
     if metrics and RTAX_CC_ALGO in metrics:
-        words += f" congctl {metrics[RTAX_CC_ALGO]}"
-    return Request(RTM_NEWROUTE, CREATE | REPLACE, body, words)
+        action += f" congctl {metrics[RTAX_CC_ALGO]}"
+    return Request(RTM_NEWROUTE, CREATE | REPLACE, body, action)
 
 
 def _metric(kind: int, value: int | str) -> bytes:

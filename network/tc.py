@@ -90,36 +90,36 @@ def _without_jitter(direction: Direction) -> Steps | None:
 
 def netem_words(direction: Direction) -> str:
     """The direction's constant delay, jitter, loss and rate as netem has them; empty where there is nothing of it."""
-    words = []
+    argv = []
     delay_ns = direction.delay_ns if direction.varying_delay is None and not direction.own_delay else 0
     jitter = direction.jitter
     if jitter is not None and direction.varying_delay is not None:
         delay_ns = -jitter.reach_ns[0]
     if delay_ns or jitter is not None:
-        words.append(f"delay {delay_ns / 1000:.3f}us")
+        argv.append(f"delay {delay_ns / 1000:.3f}us")
     if jitter is not None:
-        words.append(f"{jitter.spread_ns / 1000:.3f}us")
+        argv.append(f"{jitter.spread_ns / 1000:.3f}us")
         if jitter.distribution != "uniform":
-            words.append(f"distribution {jitter.distribution}")
+            argv.append(f"distribution {jitter.distribution}")
     if direction.loss:
-        words.append(f"loss random {_percent(direction.loss)}")
+        argv.append(f"loss random {_percent(direction.loss)}")
     if direction.burst_loss is not None:
-        words.append(_burst_words(direction.burst_loss))
+        argv.append(_burst_words(direction.burst_loss))
     if direction.duplicate:
-        words.append(f"duplicate {_percent(direction.duplicate)}")
+        argv.append(f"duplicate {_percent(direction.duplicate)}")
     if direction.corrupt:
-        words.append(f"corrupt {_percent(direction.corrupt)}")
+        argv.append(f"corrupt {_percent(direction.corrupt)}")
     if direction.reorder:
-        words.append(f"reorder {_percent(direction.reorder)}")
+        argv.append(f"reorder {_percent(direction.reorder)}")
     if direction.aggregate_ns:
         slot = f"{direction.aggregate_ns / 1000:.0f}us"
-        words.append(f"slot {slot} {slot}")
+        argv.append(f"slot {slot} {slot}")
     elsewhere = paced_by_own(direction) or direction.polices or direction.overhead_ns
     if direction.rate_bps is not None and not elsewhere:
-        words.append(f"rate {direction.rate_bps}bit")
+        argv.append(f"rate {direction.rate_bps}bit")
     elif jitter is not None and jitter.keeps_order:
-        words.append(f"rate {ORDERING_RATE}")
-    return " ".join(words)
+        argv.append(f"rate {ORDERING_RATE}")
+    return " ".join(argv)
 
 
 def _percent(share: float) -> str:

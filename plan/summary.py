@@ -22,9 +22,9 @@ def spread(name: str, unit: str, values: Sequence[float]) -> dict[str, float | N
     if not values:
         return {f"{name}_{part}_{unit}": None for part in ("min", "mean", "max", *(q for q, _ in QUANTILES))}
     ordered = sorted(values)
-    found: dict[str, float | None] = {
+    statistics: dict[str, float | None] = {
         f"{name}_min_{unit}": ordered[0],
         f"{name}_mean_{unit}": math.fsum(ordered) / len(ordered),
         f"{name}_max_{unit}": ordered[-1],
     }
-    return found | {f"{name}_{part}_{unit}": quantile(ordered, share) for part, share in QUANTILES}
+    return statistics | {f"{name}_{part}_{unit}": quantile(ordered, share) for part, share in QUANTILES}

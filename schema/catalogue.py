@@ -162,14 +162,14 @@ def load(path: Path) -> tuple[Catalogue, Document]:
 
 def catalogues(root: Path = ROOT) -> dict[str, Catalogue]:
     """All theses by name, in the order of their names."""
-    found = {}
+    by_thesis = {}
     for path in sorted((root / "experiments").glob(f"*/{FILE}")):
         catalogue, document = load(path)
         if catalogue.catalogue != path.parent.name:
             wrong = f"{catalogue.catalogue!r}: the folder is {path.parent.name}"
             raise SpecError([Problem(str(path), document.line(("catalogue",)), "catalogue", wrong)])
-        found[catalogue.catalogue] = catalogue
-    return found
+        by_thesis[catalogue.catalogue] = catalogue
+    return by_thesis
 
 
 def numbers_in(value: Any) -> Iterator[float]:

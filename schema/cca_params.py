@@ -43,7 +43,7 @@ def module_params(uses: Sequence[Use], document: Document) -> dict[str, dict[str
                 wrong.append(
                     f"another flow has {name} = {values[name]}, which is global to a kernel; {_remedy(module)}"
                 )
-        problems += [_problem(loc, document, words) for words in wrong[:1]]
+        problems += [_problem(loc, document, message) for message in wrong[:1]]
     if problems:
         raise SpecError(problems)
     return parameters
@@ -67,9 +67,9 @@ def in_tree_params(uses: Sequence[Use], document: Document) -> dict[str, dict[st
     return parameters
 
 
-def _problem(loc: Loc, document: Document, words: str) -> Problem:
+def _problem(loc: Loc, document: Document, message: str) -> Problem:
     place = (*loc, "cca")
-    return Problem(document.file, document.line(place), ".".join(map(str, place)), words)
+    return Problem(document.file, document.line(place), ".".join(map(str, place)), message)
 
 
 def _values(cca: Cca, module: ModuleSource) -> Iterator[tuple[str, Scalar, str | None]]:

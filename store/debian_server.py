@@ -41,7 +41,8 @@ BIN = "/usr/lib/postgresql/17/bin"
 START_TIMEOUT_S = 60
 SETTINGS = {
     "listen_addresses": "", "unix_socket_directories": "/srv", "shared_preload_libraries": "timescaledb",
-    "timescaledb.telemetry_level": "off", "dynamic_shared_memory_type": "mmap", "shared_buffers": "256MB", "max_wal_size": "2GB",
+    "timescaledb.telemetry_level": "off", "dynamic_shared_memory_type": "mmap", "shared_buffers": "256MB",
+    "max_wal_size": "2GB",
     "max_connections": "40",
 }  # fmt: skip
 
@@ -97,7 +98,8 @@ def _build(folder: Path, sources: str) -> None:
     with tempfile.TemporaryDirectory(prefix="warpbed-") as place:
         stanza = Path(place) / "debian.sources"
         stanza.write_text("\n".join(line for line in sources.splitlines() if not line.startswith("Targets:")) + "\n")
-        keep = ["path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright", "path-exclude=/usr/share/man/*",
+        keep = ["path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright",
+            "path-exclude=/usr/share/man/*",
                 "path-exclude=/usr/share/locale/*"]  # fmt: skip
         completed = subprocess.run(
             ["mmdebstrap", "--quiet", "--mode=root", "--variant=essential", f"--include={','.join(PACKAGES)}",
@@ -147,7 +149,8 @@ def start(folder: Path, size: str = "", built: Path | None = None, **settings: s
     options = [part for name, value in {**SETTINGS, **settings}.items() for part in ("-c", f"{name}={value}")]
     with open(folder / "log", "ab") as log:
         process = subprocess.Popen(
-            ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child=KILL", "sh", "-c", START, BIN,
+            ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child=KILL", "sh", "-c",
+                START, BIN,
              str(root), str(folder), size, *options],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent,
         )  # fmt: skip

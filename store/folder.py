@@ -32,7 +32,8 @@ OF_A_FLOW = "flow_goodput_mbps"
 
 # Columns without which a record says nothing; others may be missing, as in files of a collector that did not know them yet.
 REQUIRED = {
-    "flows": "flow src dst", "intervals": "time_ns t_s flow width_s wire_bytes delivered_bytes", "acks": "time_ns t_s flow ack rtt_us",
+    "flows": "flow src dst", "intervals": "time_ns t_s flow width_s wire_bytes delivered_bytes",
+    "acks": "time_ns t_s flow ack rtt_us",
     "sockets": "time_ns t_s flow cwnd_packets ssthresh_packets", "tcp_info": "time_ns t_s flow ca_state cwnd_packets",
     "queues": "time_ns t_s node interface backlog_packets drops",
 }  # fmt: skip

@@ -44,7 +44,8 @@ def _row(one: Judged, places: Mapping[str, int]) -> tuple[Any, ...]:
 
 def _evidence(one: Judged, experiments: Mapping[str, str]) -> list[tuple[Any, ...]]:
     return [
-        (one.entry.id, number, e.part, e.says or one.entry.says(e.part), e.held, e.published, e.measured, e.seeds, e.reason, e.explains,
+        (one.entry.id, number, e.part, e.says or one.entry.says(e.part), e.held, e.published, e.measured, e.seeds,
+            e.reason, e.explains,
          e.by, experiments.get(e.by, ""))
         for number, e in enumerate(one.evidence)
     ]  # fmt: skip

@@ -62,7 +62,7 @@ class Change:
 def means(runs: Sequence[Run], metrics: Sequence[str]) -> list[Mean]:
     """Those of an experiment's metrics that are one number; all metrics where it names none."""
     names = [name for name in metrics if name in REGISTRY] or [one.name for one in REGISTRY.values()]
-    found = []
+    rows = []
     for cell in cells(runs):
         for name in names:
             estimate = None if REGISTRY[name].keyed else cell.estimate(name)
@@ -70,18 +70,18 @@ def means(runs: Sequence[Run], metrics: Sequence[str]) -> list[Mean]:
                 t = estimate.t_interval
                 params = {key: show(value) for key, value in cell.params.items()}
                 low, high = (t.low, t.high) if t else (None, None)
-                found.append(Mean(params=params, metric=name, n=estimate.n, mean=estimate.mean, low=low, high=high))
-    return found
+                rows.append(Mean(params=params, metric=name, n=estimate.n, mean=estimate.mean, low=low, high=high))
+    return rows
 
 
-def save(file: Path, experiment: str, found: Sequence[Mean]) -> None:
+def save(file: Path, experiment: str, rows: Sequence[Mean]) -> None:
     """Write a baseline; raises UsageError where there is nothing to compare with later."""
-    if not found:
+    if not rows:
         raise UsageError(
             f"{file}: no run is complete and valid, so that there is no mean to keep; ./warpbed run makes them"
         )
     replace_text(
-        file, Baseline(warpbed_baseline=1, experiment=experiment, means=list(found)).model_dump_json(indent=1) + "\n"
+        file, Baseline(warpbed_baseline=1, experiment=experiment, means=list(rows)).model_dump_json(indent=1) + "\n"
     )
 
 
@@ -90,7 +90,7 @@ def read(file: Path, experiment: str) -> Baseline:
     try:
         if file.stat().st_size > MOST_BYTES:
             raise UsageError(f"{file}: more than {MOST_BYTES} bytes, which a baseline has at most")
-        found = Baseline.model_validate_json(file.read_bytes())
+        baseline = Baseline.model_validate_json(file.read_bytes())
     except OSError as error:
         raise UsageError(
             f"{file}: {error.strerror}; ./warpbed compare FILE --save-baseline {file} makes one"
@@ -101,25 +101,25 @@ def read(file: Path, experiment: str) -> Baseline:
         raise UsageError(
             clean(f"{file}: {place}: {first['msg']}; not a baseline of ./warpbed compare --save-baseline")
         ) from error
-    if found.experiment != experiment:
-        raise UsageError(f"{file}: is a baseline of {clean(found.experiment)}, not of {experiment}")
-    return found
+    if baseline.experiment != experiment:
+        raise UsageError(f"{file}: is a baseline of {clean(baseline.experiment)}, not of {experiment}")
+    return baseline
 
 
 def changes(before: Baseline, now: Sequence[Mean]) -> list[Change]:
     """Each mean of the baseline beside the one now."""
     new = {(json.dumps(one.params, sort_keys=True), one.metric): one for one in now}
-    found = []
+    rows = []
     for old in before.means:
         one = new.get((json.dumps(old.params, sort_keys=True), old.metric))
         if one is None:
-            found.append(Change(old.params, old.metric, True, f"{number(old.mean)} → nothing: no such run counts now"))
+            rows.append(Change(old.params, old.metric, True, f"{number(old.mean)} → nothing: no such run counts now"))
             continue
         low, high = (old.mean, old.mean) if old.low is None or old.high is None else (old.low, old.high)
         slack = ROUNDING * max(abs(low), abs(high))
         changed = not low - slack <= one.mean <= high + slack
         interval = "one observation" if old.low is None else f"{number(low)} … {number(high)}"
-        found.append(
+        rows.append(
             Change(
                 old.params,
                 old.metric,
@@ -127,4 +127,4 @@ def changes(before: Baseline, now: Sequence[Mean]) -> list[Change]:
                 f"{number(old.mean)} ({interval}, n={old.n}) → {number(one.mean)} (n={one.n})",
             )
         )
-    return found
+    return rows

@@ -29,20 +29,20 @@ def settle(folder: Path, keep: str | None, verdict: str, packets: Mapping[str, i
     packets: of the captures that were analysed, by interface; the others are counted
     """
     files = sorted(file for pattern in BULKY for file in (folder / "raw").glob(pattern))
-    told: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for file in files:
         entry: dict[str, Any] = {"file": f"raw/{file.name}", "bytes": file.stat().st_size}
         if file.suffix == ".pcap":
             entry["packets"] = packets[file.stem] if file.stem in packets else count(file)
-        told.append(entry)
-    kept = is_kept(keep, verdict, sum(entry["bytes"] for entry in told))
+        rows.append(entry)
+    kept = is_kept(keep, verdict, sum(entry["bytes"] for entry in rows))
     known = {} if kept else integrity.digests(folder, ["raw"])
-    for entry, file in zip(told, files, strict=True):
+    for entry, file in zip(rows, files, strict=True):
         entry["kept"] = kept
         if not kept:
             entry["sha256"] = known[entry["file"]]
             file.unlink()
-    return told
+    return rows
 
 
 def require(document: Mapping[str, Any], folder: Path) -> None:

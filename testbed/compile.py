@@ -182,9 +182,9 @@ def flow_name(index: int, flow: Flow) -> str:
 
 def tcp_entries(experiment: Experiment) -> list[tuple[Loc, Flow | TcpEntry]]:
     """All flows and all traffic under a congestion control algorithm, with their places in the file."""
-    found: list[tuple[Loc, Flow | TcpEntry]] = [(("flows", i), flow) for i, flow in enumerate(experiment.flows)]
+    located: list[tuple[Loc, Flow | TcpEntry]] = [(("flows", i), flow) for i, flow in enumerate(experiment.flows)]
     entries = enumerate(experiment.traffic)
-    return found + [(("traffic", i), entry) for i, entry in entries if isinstance(entry, TcpEntry)]
+    return located + [(("traffic", i), entry) for i, entry in entries if isinstance(entry, TcpEntry)]
 
 
 def ccas_of(experiment: Experiment) -> list[tuple[Loc, Cca]]:

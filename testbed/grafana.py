@@ -143,13 +143,13 @@ def address(run: Path, url: str | None = None) -> str:
     """Where Grafana shows a run, from its start to its end. Raises UsageError."""
     try:
         text = (run / "run.json").read_text(encoding="utf-8")
-        found = parse_run(text, run)
+        parsed = parse_run(text, run)
     except (OSError, UnicodeDecodeError, ResultsError) as error:
         raise UsageError(f"{run}: not a run's folder ({error}); write results/EXPERIMENT/RUN") from error
-    length_s = found.timing.get("virtual_s") or found.timing.get("duration_s") or 60.0
+    length_s = parsed.timing.get("virtual_s") or parsed.timing.get("duration_s") or 60.0
     query = {
-        "var-experiment": found.experiment,
-        "var-run": found.run,
+        "var-experiment": parsed.experiment,
+        "var-run": parsed.run,
         "from": ZERO_S * 1000,
         "to": round((ZERO_S + float(length_s)) * 1000),
     }

@@ -28,7 +28,7 @@ class Case:
     message: str = ""
 
 
-def of_outcomes(found: Outcomes) -> list[Case]:
+def of_outcomes(judged: Outcomes) -> list[Case]:
     """The guards, claims and published numbers of an experiment."""
     cases = [
         Case(
@@ -37,9 +37,9 @@ def of_outcomes(found: Outcomes) -> list[Case]:
             "passed" if one.outcome == "holds" else "failed",
             guard_line(one),
         )
-        for one in found.guards
+        for one in judged.guards
     ]
-    for claim in found.claims:
+    for claim in judged.claims:
         outcome: Literal["passed", "failed", "skipped"] = "passed" if claim.outcome == "holds" else "skipped"
         cases.append(
             Case(
@@ -49,20 +49,20 @@ def of_outcomes(found: Outcomes) -> list[Case]:
                 claim_line(claim),
             )
         )
-    for row in found.published:
+    for row in judged.published:
         failed = row.outcome == "disagrees" and not row.known
         passed: Literal["passed", "skipped"] = "passed" if row.outcome == "agrees" else "skipped"
-        words = f"{row.outcome}: published {row.published}, measured {row.measured} {row.reason}".strip()
+        message = f"{row.outcome}: published {row.published}, measured {row.measured} {row.reason}".strip()
         cases.append(
-            Case("published", f"{row.source}: {row.metric}, {row.place}", "failed" if failed else passed, words)
+            Case("published", f"{row.source}: {row.metric}, {row.place}", "failed" if failed else passed, message)
         )
     return cases
 
 
-def of_entries(found: Sequence[Judged]) -> list[Case]:
+def of_entries(judged: Sequence[Judged]) -> list[Case]:
     """The entries of theses. An explained contradiction is skipped, with its reason."""
     cases = []
-    for one in found:
+    for one in judged:
         passed: Literal["passed", "skipped"] = "passed" if one.outcome.startswith("agrees") else "skipped"
         outcome: Literal["passed", "failed", "skipped"] = "failed" if one.failed else passed
         thesis = one.entry.id.partition("-")[0]
@@ -72,7 +72,7 @@ def of_entries(found: Sequence[Judged]) -> list[Case]:
     return cases
 
 
-def of_criteria(found: Sequence[Criterion]) -> list[Case]:
+def of_criteria(criteria: Sequence[Criterion]) -> list[Case]:
     """The claims of an evaluation, by criterion; what is not decided is skipped."""
     outcomes: dict[str, Literal["passed", "failed", "skipped"]] = {"holds": "passed", "contradicted": "failed"}
     return [
@@ -84,7 +84,7 @@ def of_criteria(found: Sequence[Criterion]) -> list[Case]:
                 " ()", ""
             ),
         )
-        for one in found
+        for one in criteria
         for said in one.said
     ]
 

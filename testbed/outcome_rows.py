@@ -9,12 +9,12 @@ from analysis import claims, expectations, published
 from testbed.outcomes import Outcomes, guard_as_data
 
 
-def rows_of(found: Outcomes) -> list[dict[str, Any]]:
+def rows_of(judged: Outcomes) -> list[dict[str, Any]]:
     """All kinds of claim in the columns of one table."""
     return [
-        *map(_guard_row, found.guards),
-        *(row for claim in found.claims for row in _claim_rows(claim)),
-        *map(_published_row, found.published),
+        *map(_guard_row, judged.guards),
+        *(row for claim in judged.claims for row in _claim_rows(claim)),
+        *map(_published_row, judged.published),
     ]
 
 

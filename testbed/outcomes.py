@@ -62,14 +62,14 @@ def outcomes(runs: Sequence[Run], asked: Prepared, folder: Path, unasked: Sequen
     return Outcomes(check_all(guards, runs, unasked), judged, published.compare(experiment.published, runs))
 
 
-def print_outcomes(found: Outcomes, *, rows: bool = False) -> None:
+def print_outcomes(judged: Outcomes, *, rows: bool = False) -> None:
     """A line for each guard and claim; of the published numbers a count unless their rows are shown elsewhere."""
-    for guard in found.guards:
+    for guard in judged.guards:
         print(guard_line(guard))
-    for claim in found.claims:
+    for claim in judged.claims:
         print(claim_line(claim))
-    if found.published and not rows:
-        counts = [f"{sum(row.outcome == name for row in found.published)} {name}" for name in published.OUTCOMES]
+    if judged.published and not rows:
+        counts = [f"{sum(row.outcome == name for row in judged.published)} {name}" for name in published.OUTCOMES]
         print(f"published values: {', '.join(counts)} (./warpbed compare shows them)")
 
 

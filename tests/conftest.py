@@ -22,10 +22,12 @@ from tests.sshhosts import SshHosts
 
 surroundings.settle(os.environ)
 
-# each of pytest-xdist's workers keeps to a CPU of its own, so guests of several workers do not meet on one
+# each of pytest-xdist's workers keeps to a CPU of its own, so guests of several workers do not meet on one; a worker beyond one a CPU
+# takes what the others leave
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-    allowed = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {allowed[int(worker.removeprefix("gw")) % len(allowed)]})
+    allowed, number = sorted(os.sched_getaffinity(0)), int(worker.removeprefix("gw"))
+    if number < len(allowed):
+        os.sched_setaffinity(0, {allowed[number]})
 
 # no test depends on how fast the machine is, and a failure is found again by running again
 settings.register_profile(

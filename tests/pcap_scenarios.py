@@ -235,7 +235,8 @@ def tail_probe() -> Conversation:
 SCENARIOS: dict[str, Callable[[], Conversation]] = {
     scenario.__name__: scenario
     for scenario in (
-        clean, one_loss, tail_loss, tail_probe, spurious_timeout, spurious_by_dsack, wrap, reneging, simultaneous_open, keep_alive, reset,
+        clean, one_loss, tail_loss, tail_probe, spurious_timeout, spurious_by_dsack, wrap, reneging, simultaneous_open,
+        keep_alive, reset,
         reordering, loss_upstream, zero_window, window_limited, both_ways,
     )
 }  # fmt: skip

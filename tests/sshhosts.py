@@ -147,7 +147,8 @@ class SshHosts:
         )
         with open(folder / "sshd.log", "ab") as log:
             self._sshd[name] = subprocess.Popen(
-                ["ip", "netns", "exec", self.netns(name), "unshare", "-m", "--propagation", "private", "sh", "-c", script],
+                ["ip", "netns", "exec", self.netns(name), "unshare", "-m", "--propagation", "private", "sh", "-c",
+                    script],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         wait_until(lambda: self._answers(name), 20, say=(folder / "sshd.log").read_text)

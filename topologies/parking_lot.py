@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parking lot: one long path over several routers, and cross traffic over the whole of it and over each link
-(Yu 2009 Figs 4-20 and 4-33).
+"""Parking lot: a long path over several routers, cross traffic over it and over each link (Yu 2009 Figs 4-20 and 4-33).
 
           x1 … xn   s1        c1 s2       c2 s3        c3 s4            c4   y1 … yn
                └────┴── r1 ══ └──┴─ r2 ══ └──┴─ r3 ══ └──┴─ r4 ══ r5 ──┴─────┘
@@ -50,8 +49,8 @@ def network(parameters: Parameters) -> Network:
         if not least <= count <= most:
             raise ParameterError(name, f"{count}; allowed are {least} to {most}")
     middle = p.direction()
-    words = {"rate": "access_rate", "delay": "access_delay", "buffer": "access_buffer"}
-    access = rate_and_delay(p.access_rate, p.access_delay, words, p.access_buffer)
+    parameter_names = {"rate": "access_rate", "delay": "access_delay", "buffer": "access_buffer"}
+    access = rate_and_delay(p.access_rate, p.access_delay, parameter_names, p.access_buffer)
     last = p.routers
     attached = [("s", 1), ("c", last)]
     attached += [(f"x{i}", 1) for i in range(1, p.cross + 1)]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transit-stub: random graphs of transit domains with stub domains (Zegura, Calvert and Bhattacharjee 1996; Yu 2009 Figs
-2-9 and 2-10), with hierarchical addresses, so that a router needs few routes.
+"""Transit-stub: random graphs of transit domains with stub domains (Yu 2009 Figs 2-9 and 2-10).
+
+After Zegura, Calvert and Bhattacharjee 1996. Addresses are hierarchical, so that a router needs few routes.
 
 Each transit node has three stub domains of eight nodes, as in the sample configurations of GT-ITM: 200 nodes are one transit
 domain of 8, 600 nodes three of 8. Transit nodes are t1, t2 …; node 3 of the second stub of t7 is t7b3.

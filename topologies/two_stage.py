@@ -55,8 +55,8 @@ def network(parameters: Parameters) -> Network:
     second = rate_and_delay(p.second_rate, p.second_delay, {"rate": "second_rate", "delay": "second_delay"})
     links, ends = [], []
     for count, rate, sender, receiver in ((p.fast, "fast_rate", "h", "e"), (p.slow, "slow_rate", "s", "d")):
-        words = {"rate": rate, "delay": "access_delay", "buffer": "access_buffer"}
-        access = rate_and_delay(getattr(p, rate), p.access_delay, words, p.access_buffer)
+        parameter_names = {"rate": rate, "delay": "access_delay", "buffer": "access_buffer"}
+        access = rate_and_delay(getattr(p, rate), p.access_delay, parameter_names, p.access_buffer)
         for i in range(1, count + 1):
             links += [Link(f"{sender}{i}", "ra", access, access), Link("rc", f"{receiver}{i}", access, access)]
             ends += [f"{sender}{i}", f"{receiver}{i}"]

@@ -52,10 +52,10 @@ class HttpConnection:
             self._loop.forget(self._sock.fileno())
             self._sock.close()
 
-    def _fail(self, words: str) -> None:
+    def _fail(self, reason: str) -> None:
         if not self._closed:
             self.close()
-            self._failed(words)
+            self._failed(reason)
 
     def _send(self) -> None:
         assert self._request is not None

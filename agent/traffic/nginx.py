@@ -53,12 +53,12 @@ def _run(plan: TrafficPlan, folder: Path, control: Control) -> dict[str, Any]:
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/bin")
     if program is None:
         raise RunError("traffic", plan.name, "there is no nginx on this host; apt-get install nginx")
-    with open(folder / "words", "w+") as words:
+    with open(folder / "words", "w+") as output:
         process = subprocess.Popen(
             [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", "stderr"],
             stdin=subprocess.DEVNULL,
-            stdout=words,
-            stderr=words,
+            stdout=output,
+            stderr=output,
             preexec_fn=die_with_parent,
         )
         try:
@@ -85,5 +85,7 @@ def _wait_listening(plan: TrafficPlan, process: subprocess.Popen[bytes], folder:
             if sock.connect_ex(("127.0.0.1", plan.port)) == 0:
                 return
         time.sleep(LOOK_S)
-    words = " / ".join((folder / "words").read_text().splitlines()[-3:])
-    raise RunError("traffic", plan.name, f"nginx does not answer on port {plan.port}: {words or 'it said nothing'}")
+    last_lines = " / ".join((folder / "words").read_text().splitlines()[-3:])
+    raise RunError(
+        "traffic", plan.name, f"nginx does not answer on port {plan.port}: {last_lines or 'it said nothing'}"
+    )

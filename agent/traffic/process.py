@@ -112,11 +112,11 @@ class TrafficProcess:
         pid, status = os.waitpid(self._pid, 0 if block else os.WNOHANG)
         return os.waitstatus_to_exitcode(status) if pid else None
 
-    def _failure(self, words: str) -> RunError:
+    def _failure(self, reason: str) -> RunError:
         try:
             result: dict[str, Any] = json.loads(self.file.read_text())
         except (OSError, ValueError):
             result = {}
-        ended = words if self._code is None or self._code >= 0 else f"killed by signal {-self._code}"
+        ended = reason if self._code is None or self._code >= 0 else f"killed by signal {-self._code}"
         said = ": ".join(part for part in (ended, str(result.get("error") or "")) if part)
         return RunError("traffic", self.plan.name, f"the {self.plan.side} on {self.plan.node}: {said}")

@@ -105,8 +105,8 @@ def parting(ours: Path, theirs: Path) -> Parting | None:
 def first(ours: Path, theirs: Path) -> Parting | None:
     """The earliest parting of the captures that both raw folders have."""
     names = sorted({file.name for file in ours.glob("*.pcap")} & {file.name for file in theirs.glob("*.pcap")})
-    partings = [found for name in names if (found := parting(ours / name, theirs / name)) is not None]
-    return min(partings, key=lambda found: found.time_ns, default=None)
+    partings = [one for name in names if (one := parting(ours / name, theirs / name)) is not None]
+    return min(partings, key=lambda one: one.time_ns, default=None)
 
 
 def _duration(nanoseconds: int) -> str:

@@ -69,18 +69,18 @@ class Judged:
     report: str = ""
 
 
-def outcome_of(words: Sequence[str]) -> str:
+def outcome_of(outcomes: Sequence[str]) -> str:
     """From the claims' outcomes to the criterion's: it fails with one that is contradicted, and passes where all hold."""
-    if not words or all(word == "not comparable" for word in words):
+    if not outcomes or all(word == "not comparable" for word in outcomes):
         return NOT_RUN
-    if "contradicted" in words:
+    if "contradicted" in outcomes:
         return FAILS
-    return PASSES if all(word == "holds" for word in words) else UNDECIDED
+    return PASSES if all(word == "holds" for word in outcomes) else UNDECIDED
 
 
-def said(found: Sequence[claims.Finding]) -> tuple[Said, ...]:
+def said(findings: Sequence[claims.Finding]) -> tuple[Said, ...]:
     listed = []
-    for finding, data in zip(found, claims.as_data(found), strict=True):
+    for finding, data in zip(findings, claims.as_data(findings), strict=True):
         numbers = [{"where": part["where"], **statement} for part in data["parts"] for statement in part["statements"]]
         listed.append(
             Said(finding.claim.says or finding.words, finding.words, finding.outcome, finding.reason, tuple(numbers))
@@ -90,7 +90,7 @@ def said(found: Sequence[claims.Finding]) -> tuple[Said, ...]:
 
 def measured(runs: Sequence[Run], metrics: Sequence[str], parameter: str) -> tuple[Measured, ...]:
     """Each metric's means by the value of `parameter` and the combination of the others."""
-    found = []
+    table = []
     for name in metrics:
         metric = find(name)
         values = []
@@ -111,10 +111,10 @@ def measured(runs: Sequence[Run], metrics: Sequence[str], parameter: str) -> tup
                 )
             )
         part = name.partition(".")[2]
-        found.append(
+        table.append(
             Measured(name, f"{metric.label} {part}".strip(), "" if metric.unit == "1" else metric.unit, tuple(values))
         )
-    return tuple(found)
+    return tuple(table)
 
 
 def verdicts(runs: Sequence[Run]) -> dict[str, int]:
@@ -122,14 +122,15 @@ def verdicts(runs: Sequence[Run]) -> dict[str, int]:
     return dict(Counter(run.verdict if run.complete and run.verdict else run.status for run in runs))
 
 
-def as_data(found: Sequence[Judged]) -> list[dict[str, Any]]:
+def as_data(criteria: Sequence[Judged]) -> list[dict[str, Any]]:
     """Plain data for JSON."""
     return [
         {
             "criterion": one.name, "title": one.title, "question": one.question, "outcome": one.outcome,
             "rfc": {"document": "RFC 9743", "section": one.section, "level": one.level, "asks": one.asks},
             "claims": [
-                {"says": s.says, "claim": s.words, "outcome": s.outcome, "reason": s.reason, "statements": list(s.numbers)}
+                {"says": s.says, "claim": s.words, "outcome": s.outcome, "reason": s.reason,
+                    "statements": list(s.numbers)}
                 for s in one.said
             ],
             "metrics": [
@@ -140,5 +141,5 @@ def as_data(found: Sequence[Judged]) -> list[dict[str, Any]]:
             ],
             "runs": dict(one.verdicts), "report": one.report,
         }
-        for one in found
+        for one in criteria
     ]  # fmt: skip

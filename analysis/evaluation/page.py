@@ -19,16 +19,16 @@ STYLE = HERE.parent / "report/report.css"
 OWN_STYLE = HERE / "page.css"
 
 
-def page(algorithm: str, found: Sequence[Judged], about: Mapping[str, Any]) -> str:
+def page(algorithm: str, criteria: Sequence[Judged], about: Mapping[str, Any]) -> str:
     """The page. about: `kernel`, `quick`, `command` and `files` (name → file beside the page)."""
     style = STYLE.read_text(encoding="utf-8") + OWN_STYLE.read_text(encoding="utf-8")
-    counts = Counter(one.outcome for one in found)
+    counts = Counter(one.outcome for one in criteria)
     return (
         templates(HERE)
         .get_template("page.html.j2")
         .render(
             algorithm=algorithm,
-            found=found,
+            found=criteria,
             counts={name: counts[name] for name in OUTCOMES if counts[name]},
             about=about,
             shown=shown,

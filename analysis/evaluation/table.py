@@ -46,29 +46,29 @@ built without those of IPv6 (CONFIG_IPV6_MULTIPLE_TABLES).
 """
 
 
-def table(found: Mapping[str, Sequence[Judged]], *, quick: bool) -> str:
+def table(by_algorithm: Mapping[str, Sequence[Judged]], *, quick: bool) -> str:
     """The page over these algorithms."""
-    return "".join(_lines(found, quick))
+    return "".join(_lines(by_algorithm, quick))
 
 
-def _lines(found: Mapping[str, Sequence[Judged]], quick: bool) -> Iterator[str]:
+def _lines(by_algorithm: Mapping[str, Sequence[Judged]], quick: bool) -> Iterator[str]:
     yield HEAD
     form = "`--quick`, two seeds" if quick else "the whole form"
     yield f"\n## Who passes what\n\n{PASSES}: ✓, {FAILS}: ✕, {UNDECIDED}: ?, {NOT_RUN}: –. From {form}.\n\n"
-    names = list(found)
+    names = list(by_algorithm)
     marks = {PASSES: "✓", FAILS: "✕", UNDECIDED: "?", NOT_RUN: "–"}
     yield f"| criterion | RFC 9743 | level | {' | '.join(names)} |\n|---|---|---|{'---|' * len(names)}\n"
-    first = next(iter(found.values()), ())
-    by_name = {name: {one.name: one for one in judged} for name, judged in found.items()}
+    first = next(iter(by_algorithm.values()), ())
+    by_name = {name: {one.name: one for one in judged} for name, judged in by_algorithm.items()}
     for one in first:
         cells = " | ".join(marks[by_name[name][one.name].outcome] for name in names)
         yield f"| [{one.name}](../experiments/evaluate/{one.name}.yml) | {one.section} | {one.level} | {cells} |\n"
     for outcome in OUTCOMES:
-        counts = " | ".join(str(sum(one.outcome == outcome for one in found[name])) for name in names)
+        counts = " | ".join(str(sum(one.outcome == outcome for one in by_algorithm[name])) for name in names)
         yield f"| {outcome} | | | {counts} |\n"
     yield "\n## What fails\n\n"
     for name in names:
-        failing = [one for one in found[name] if one.outcome == FAILS]
+        failing = [one for one in by_algorithm[name] if one.outcome == FAILS]
         if failing:
             yield f"**{name}**\n\n"
             for one in failing:

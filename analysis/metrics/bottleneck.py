@@ -124,8 +124,8 @@ def loss_rate(run: RunRecords) -> float | None:
 
 def _named(run: RunRecords) -> dict[str, tuple[Columns, Window]]:
     """Samples of each interface that something passed, by its name."""
-    covered = {name: found for name, samples in run.queues.items() if (found := _sampled(samples, run)) is not None}
-    return {name: found for name, found in covered.items() if found[0]["sent_packets"][-1] > 0}
+    covered = {name: sampled for name, samples in run.queues.items() if (sampled := _sampled(samples, run)) is not None}
+    return {name: sampled for name, sampled in covered.items() if sampled[0]["sent_packets"][-1] > 0}
 
 
 @metric("queue_departed_packets", needs=(QUEUE,), unit="packets", label="Departures", keyed="interface")
@@ -134,7 +134,7 @@ def queue_departed_packets(run: RunRecords) -> dict[str, int]:
 
     Source: Yu 2009 s3.3.2 (packets that left the queue R-T); queues.sent_packets, a counter.
     """
-    return {name: _events(*_counter(found, "sent_packets")) for name, found in _named(run).items()}
+    return {name: _events(*_counter(sampled, "sent_packets")) for name, sampled in _named(run).items()}
 
 
 @metric("queue_arrived_packets", needs=(QUEUE,), unit="packets", label="Arrivals", keyed="interface")
@@ -144,7 +144,7 @@ def queue_arrived_packets(run: RunRecords) -> dict[str, int]:
     Source: Yu 2009 s3.3.2 (packets that arrived at the queue R-T); queues.sent_packets, queues.drops, queues.backlog_packets.
     """
     fields = ("sent_packets", "drops", "backlog_packets")
-    return {name: sum(_events(*_counter(found, f)) for f in fields) for name, found in _named(run).items()}
+    return {name: sum(_events(*_counter(sampled, f)) for f in fields) for name, sampled in _named(run).items()}
 
 
 @metric(
@@ -155,8 +155,8 @@ def queue_backlog_packets(run: RunRecords) -> dict[str, float]:
 
     Source: Yu 2009 s3.3.2 (mean queue R-T); queues.backlog_packets.
     """
-    return {name: _mean_backlog(*found) for name, found in _named(run).items()}
+    return {name: _mean_backlog(*sampled) for name, sampled in _named(run).items()}
 
 
-def _counter(found: tuple[Columns, Window], field: str) -> tuple[Columns, str, Window]:
-    return found[0], field, found[1]
+def _counter(sampled: tuple[Columns, Window], field: str) -> tuple[Columns, str, Window]:
+    return sampled[0], field, sampled[1]

@@ -171,7 +171,7 @@ def smoothness_cv(run: RunRecords) -> dict[str, float | None]:
     Time scales: 0.2, 0.5, 1, 2, 5 and 10 s; those finer than the intervals of the records are null.
     Source: Kato 2012 s5.1.3 (smoothness; the measure after Floyd et al. 2000); intervals.delivered_bytes.
     """
-    found: dict[str, float | None] = {}
+    by_scale: dict[str, float | None] = {}
     for scale_s in TIME_SCALES_S:
         values: list[float] = []
         for flow in run.tcp_flows:
@@ -183,5 +183,5 @@ def smoothness_cv(run: RunRecords) -> dict[str, float | None]:
             value = variation(binned_mbps(columns, "delivered_bytes", window, scale_s))
             if value is not None:
                 values.append(value)
-        found[f"{scale_s:g}"] = sum(values) / len(values) if values else None
-    return found
+        by_scale[f"{scale_s:g}"] = sum(values) / len(values) if values else None
+    return by_scale

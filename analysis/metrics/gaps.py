@@ -17,14 +17,14 @@ def output_gap_ms(run: RunRecords) -> dict[str, float | None]:
 
     Source: Yu 2009 s4.4.1 (mean output gap per input gap); applications.json, entries of packet_pairs.
     """
-    found: dict[str, float | None] = {}
+    by_gap: dict[str, float | None] = {}
     for row in run.applications:
         for gap in row.get("gaps") or ():
             output_s = gap["output_gap_s"]
-            found[f"{row['flow']}.{round(gap['asked_gap_s'] * 1e3, 6):g}"] = (
+            by_gap[f"{row['flow']}.{round(gap['asked_gap_s'] * 1e3, 6):g}"] = (
                 None if output_s is None else output_s * 1e3
             )
-    return found
+    return by_gap
 
 
 @metric("meeting_gap_ms", needs=(TRAFFIC,), unit="ms", label="Gaps meet at", keyed="traffic")
@@ -36,7 +36,7 @@ def meeting_gap_ms(run: RunRecords) -> dict[str, float | None]:
 
     Source: Yu 2009 s4.4.1 (where the curve meets y = x); applications.json, entries of packet_pairs.
     """
-    found: dict[str, float | None] = {}
+    by_flow: dict[str, float | None] = {}
     for row in run.applications:
         if "gaps" in row:
             points = [
@@ -44,8 +44,8 @@ def meeting_gap_ms(run: RunRecords) -> dict[str, float | None]:
                 for gap in row["gaps"]
                 if gap["output_gap_s"] is not None
             ]
-            found[row["flow"]] = meeting_point(sorted(points))
-    return found
+            by_flow[row["flow"]] = meeting_point(sorted(points))
+    return by_flow
 
 
 def meeting_point(points: list[tuple[float, float]]) -> float | None:
@@ -64,15 +64,15 @@ def meeting_point(points: list[tuple[float, float]]) -> float | None:
 
 def _means(run: RunRecords) -> dict[str, list[tuple[float, float, float]]]:
     """Of each entry of packet pairs: (asked gap, mean input gap, mean output gap) in ms of the gaps that arrived, smallest first."""
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    by_flow: dict[str, list[tuple[float, float, float]]] = {}
     for row in run.applications:
         if "gaps" in row:
-            found[row["flow"]] = sorted(
+            by_flow[row["flow"]] = sorted(
                 (gap["asked_gap_s"] * 1e3, gap["input_gap_s"] * 1e3, gap["output_gap_s"] * 1e3)
                 for gap in row["gaps"]
                 if gap["output_gap_s"] is not None
             )
-    return found
+    return by_flow
 
 
 def _name(*gaps_ms: float) -> str:
@@ -86,17 +86,17 @@ def gap_excess_ms(run: RunRecords) -> dict[str, float | None]:
 
     Source: Yu 2009 s4.4 (how far the line of output gaps lies above y = x); applications.json, entries of packet_pairs.
     """
-    found: dict[str, float | None] = {}
+    excesses: dict[str, float | None] = {}
     for flow, points in _means(run).items():
         excess = [left - given for _, given, left in points]
-        found |= {f"{flow}.{_name(asked)}": value for (asked, _, _), value in zip(points, excess, strict=True)}
+        excesses |= {f"{flow}.{_name(asked)}": value for (asked, _, _), value in zip(points, excess, strict=True)}
         if excess:
-            found |= {
+            excesses |= {
                 f"{flow}.mean": sum(excess) / len(excess),
                 f"{flow}.least": min(excess),
                 f"{flow}.most": max(excess),
             }
-    return found
+    return excesses
 
 
 @metric("gap_slope", needs=(TRAFFIC,), unit="1", label="Slope of output gaps", keyed="traffic.from.to")

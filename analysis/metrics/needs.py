@@ -75,5 +75,6 @@ def unknown(needs: Sequence[Need], flows: Mapping[str, Mapping[str, str]]) -> li
     return [
         need
         for need in needs
-        if need.key and any(told.get(need.key, "").split(",")[0] not in need.sources for told in flows.values())
+        if need.key
+        and any(flow_sources.get(need.key, "").split(",")[0] not in need.sources for flow_sources in flows.values())
     ]

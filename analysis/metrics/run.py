@@ -116,10 +116,10 @@ def read_run(run_dir: Path, context: Mapping[str, Any]) -> RunRecords:
 def _windows(folder: Path) -> dict[str, Columns]:
     """Each flow's window from tcp_probe, else as its socket was sampled, in the order of time."""
     probed = records.collect(folder / "sockets.parquet", ("flow",), WINDOW_COLUMNS)
-    found = {flow: columns for (flow,), columns in probed.items()}
+    by_flow = {flow: columns for (flow,), columns in probed.items()}
     for (flow,), columns in records.collect(folder / "tcp_info.parquet", ("flow",), WINDOW_COLUMNS[:2]).items():
-        found.setdefault(flow, columns)
-    return {flow: _in_order(columns) for flow, columns in found.items()}
+        by_flow.setdefault(flow, columns)
+    return {flow: _in_order(columns) for flow, columns in by_flow.items()}
 
 
 def _in_order(columns: Columns) -> Columns:
@@ -138,17 +138,17 @@ def _round_trips(folder: Path, window: Window, flows: set[str]) -> tuple[float, 
     """Sum (ms) and number of the samples in the window, each flow's from the first record that has it."""
     total_ms, count = 0.0, 0
     for kind, column in RTT_SOURCES:
-        told: set[str] = set()
+        sampled: set[str] = set()
         for (flow,), part in records.grouped(folder / f"{kind}.parquet", ("flow",), ("t_s", column)):
             if flow not in flows:
                 continue
-            told.add(flow)
+            sampled.add(flow)
             counted = (part["t_s"] >= window.start_s) & (part["t_s"] <= window.end_s) & np.isfinite(part[column])
             if kind != "acks":
                 counted &= part[column] > 0
             total_ms += float(part[column][counted].sum()) / 1e3
             count += int(counted.sum())
-        flows = flows - told
+        flows = flows - sampled
         if not flows:
             break
     return total_ms, count

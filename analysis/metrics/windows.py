@@ -20,15 +20,15 @@ def cwnd_max_packets(run: RunRecords) -> dict[str, float | None]:
 
     Source: Afifi 2014 ch. 8 (largest cwnd of each algorithm); sockets.cwnd_packets, else tcp_info.cwnd_packets.
     """
-    found: dict[str, float | None] = {}
+    by_flow: dict[str, float | None] = {}
     for flow in run.tcp_flows:
         columns = run.windows.get(flow["flow"])
         if columns is None:
-            found[flow["flow"]] = None
+            by_flow[flow["flow"]] = None
             continue
         inside = (columns["t_s"] >= run.window.start_s) & (columns["t_s"] <= run.window.end_s)
-        found[flow["flow"]] = float(columns["cwnd_packets"][inside].max()) if inside.any() else None
-    return found
+        by_flow[flow["flow"]] = float(columns["cwnd_packets"][inside].max()) if inside.any() else None
+    return by_flow
 
 
 @metric("cwnd_packets", needs=(WINDOW,), unit="packets", label="Window at a time", keyed="flow.seconds")
@@ -40,13 +40,13 @@ def cwnd_packets(run: RunRecords) -> dict[str, float | None]:
 
     Source: Yu 2009 s4.6.3 (cwnd of the cross flows at 500 s); sockets.cwnd_packets, else tcp_info.cwnd_packets.
     """
-    found: dict[str, float | None] = {}
+    by_time: dict[str, float | None] = {}
     for flow in run.tcp_flows[:MOST_FLOWS]:
         columns = run.windows.get(flow["flow"])
         for time_s in TIMES_S:
             if time_s <= run.window.end_s:
-                found[f"{flow['flow']}.{time_s}"] = None if columns is None else _window_at(columns, time_s)
-    return found
+                by_time[f"{flow['flow']}.{time_s}"] = None if columns is None else _window_at(columns, time_s)
+    return by_time
 
 
 def _window_at(columns: Columns, time_s: float) -> float | None:
@@ -69,12 +69,12 @@ def slow_start_ssthresh_packets(run: RunRecords) -> dict[str, float | None]:
     Source: Yu 2009 s4.6.3, table 4-1 (estimated ssthresh), RFC 5681 s3.1; sockets.ssthresh_packets, sockets.cwnd_packets,
     sockets.snd_una.
     """
-    found: dict[str, float | None] = {}
+    by_flow: dict[str, float | None] = {}
     for flow in run.tcp_flows:
         columns = run.windows.get(flow["flow"])
         known = columns is not None and "ssthresh_packets" in columns
-        found[flow["flow"]] = _at_end_of_slow_start(columns) if columns is not None and known else None
-    return found
+        by_flow[flow["flow"]] = _at_end_of_slow_start(columns) if columns is not None and known else None
+    return by_flow
 
 
 def _at_end_of_slow_start(columns: Columns) -> float | None:

@@ -146,8 +146,8 @@ def _example(entry: Entry) -> Iterator[Check]:
     at_0 = backlog(0.0, [x for x in EXAMPLE if x <= 0])
     yield Check("numbers", "packets queued at t", at_0 == rows["H(t)"], rows["H(t)"], at_0)
     empty = next(x / 100 for x in range(2000) if backlog(x / 100, EXAMPLE) == 0 and x / 100 > 3)
-    yield Check("numbers", "when the queue is empty for the first time, after t", empty == rows["S(t) - t (queue empty)"],
-                rows["S(t) - t (queue empty)"], empty)  # fmt: skip
+    yield Check("numbers", "when the queue is empty for the first time, after t",
+                empty == rows["S(t) - t (queue empty)"], rows["S(t) - t (queue empty)"], empty)  # fmt: skip
     yield relation(
         "1", "packets served until then", len([x for x in EXAMPLE if x < empty]) == rows["S(t) - t (queue empty)"]
     )

@@ -52,14 +52,14 @@ def gaps(runs: Sequence[Run]) -> list[dict[str, Any]]:
     One entry per run and prober: {attributes, flow, points: [{input, output, low, high, pairs}]}, points by input gap.
     """
     names = parameters(runs)
-    found = []
+    curves = []
     for run, row in _rows(runs):
         points = [_point(gap) for gap in row.get("gaps") or () if _is_gap(gap)]
         points.sort(key=lambda point: float(point["input"]))
         if points:
             attributes = {**{name: show(run.params.get(name)) for name in names}, "seed": show(run.seed)}
-            found.append({"attributes": attributes, "flow": show(row.get("flow")), "points": points})
-    return found
+            curves.append({"attributes": attributes, "flow": show(row.get("flow")), "points": points})
+    return curves
 
 
 def _is_gap(gap: Any) -> bool:

@@ -53,8 +53,8 @@ def claim_rows(spec: Mapping[str, Any], runs: Sequence[Run], folder: Path) -> tu
         )
     except ValidationError as error:
         return (), str(error)
-    found = claims.check_all(asked, runs, lambda name: load_experiment(folder.parent / name), _looks(spec))
-    return tuple(map(_row, found)), ""
+    findings = claims.check_all(asked, runs, lambda name: load_experiment(folder.parent / name), _looks(spec))
+    return tuple(map(_row, findings)), ""
 
 
 def _looks(spec: Mapping[str, Any]) -> int:

@@ -40,7 +40,7 @@ def duration_s_of(runs: Sequence[Run]) -> float:
     return max((float(value) for value in durations_s if value is not None and is_number(value)), default=0.0)
 
 
-def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
+def figure_data(runs: Sequence[Run], every_cell: Sequence[Cell]) -> dict[str, Any]:
     """What the script draws."""
     drawn = [run for run in runs if run.complete]
     lines = sum(max(1, len(run.metrics.get("flows") or ())) for run in drawn)
@@ -68,7 +68,9 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
     scalars = [metric for metric in REGISTRY.values() if not metric.keyed]
     # What changes over the sweep comes first: a panel of equal points tells nothing.
     flat = [
-        metric.name for metric in scalars if len({value for cell in found for value in cell.values(metric.name)}) < 2
+        metric.name
+        for metric in scalars
+        if len({value for cell in every_cell for value in cell.values(metric.name)}) < 2
     ]
     asked = {name: place for place, name in enumerate(TABLE_METRICS)}
     ordered = sorted(scalars, key=lambda metric: (metric.name in flat, asked.get(metric.name, len(asked))))
@@ -84,10 +86,11 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
         ],
         "distributions": [
             DISTRIBUTION_OF_RTT,
-            *({"name": spread.name, "title": spread.title, "label": spread.label, "about": "", "share": "Share of flows"}
+            *({"name": spread.name, "title": spread.title, "label": spread.label, "about": "",
+                "share": "Share of flows"}
               for spread in flows.SPREADS),
         ],
-        "shares": flows.shares(found),
+        "shares": flows.shares(every_cell),
         "gaps": applications.gaps(runs),
         "places": {name: palette.place(name) for name in sorted(algorithms)},
         "quantiles": [round(float(value), 4) for value in series.QUANTILES],
@@ -99,7 +102,7 @@ def figure_data(runs: Sequence[Run], found: Sequence[Cell]) -> dict[str, Any]:
         "cells": [
             {"attributes": {name: show(cell.params.get(name)) for name in names},
              "metrics": {metric.name: _estimate(cell, metric.name) for metric in ordered if cell.values(metric.name)}}
-            for cell in found
+            for cell in every_cell
         ],
     }  # fmt: skip
 

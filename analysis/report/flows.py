@@ -58,7 +58,7 @@ def shares(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     goodput of all flows, 0 to 1; fair: the algorithm's share of the flows.
     """
     names = parameters([run for cell in cells for run in cell.runs])
-    found = []
+    result = []
     for cell in cells:
         divided: dict[str, list[float]] = {}
         flows: dict[str, int] = {}
@@ -88,8 +88,8 @@ def shares(cells: Sequence[Cell]) -> list[dict[str, Any]]:
                     "interval": None if interval is None else [interval.low, interval.high],
                 }
             )
-        found.append({"attributes": {name: show(cell.params.get(name)) for name in names}, "parts": parts})
-    return found
+        result.append({"attributes": {name: show(cell.params.get(name)) for name in names}, "parts": parts})
+    return result
 
 
 def _by_algorithm(run: Run) -> dict[str, list[Mapping[str, Any]]]:

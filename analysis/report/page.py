@@ -155,17 +155,17 @@ def _published(spec: Mapping[str, Any], runs: Sequence[Run]) -> tuple[tuple[publ
 
 
 def _guards(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[Guard]:
-    found = []
+    guards = []
     listed = [rows for name in ("guards", "expectations") if isinstance(rows := spec.get(name), list)]
     for row in (row for rows in listed for row in rows):
         try:
             finding = expectations.check(expectations.parse(row if isinstance(row, dict) else {}), runs)
         except ExpectationError as error:
-            found.append(Guard(show(row), "", "", "", "not comparable", str(error), ""))
+            guards.append(Guard(show(row), "", "", "", "not comparable", str(error), ""))
             continue
         claim = finding.expectation
         values = [value for value in finding.values.values() if value is not None]
-        found.append(
+        guards.append(
             Guard(
                 text=claim.metric,
                 where=", ".join(f"{name} = {show(value)}" for name, value in claim.where.items()) or "all runs",
@@ -176,7 +176,7 @@ def _guards(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[Guard]:
                 source=claim.source,
             )
         )
-    return found
+    return guards
 
 
 def _range(values: Sequence[Any]) -> str:
@@ -189,7 +189,7 @@ def _range(values: Sequence[Any]) -> str:
 
 def _drawings(runs: Sequence[Run]) -> tuple[Drawing, ...]:
     """Each different network once; those that differ in rates, delays or buffers only are one drawing."""
-    found: dict[str, list[tuple[topology.Network, list[str], Run]]] = {}
+    by_drawing: dict[str, list[tuple[topology.Network, list[str], Run]]] = {}
     for run in runs:
         network = topology.parse(run.environment.get("topology"))
         if network is None:
@@ -199,11 +199,11 @@ def _drawings(runs: Sequence[Run]) -> tuple[Drawing, ...]:
         senders = [str(flow.get("from") or flow.get("src")) for flow in flows]
         senders = [name for name in senders if name in network.kinds]
         key = json.dumps([network.kinds, [(link.a, link.b) for link in network.links], senders])
-        found.setdefault(key, []).append((network, senders, run))
+        by_drawing.setdefault(key, []).append((network, senders, run))
     drawn = []
-    for members in found.values():
+    for members in by_drawing.values():
         network = topology.merge([network for network, _, _ in members])
-        caption = _telling([run for _, _, run in members], runs) if len(found) > 1 else ""
+        caption = _telling([run for _, _, run in members], runs) if len(by_drawing) > 1 else ""
         drawn.append(Drawing(caption, topology.draw(network, members[0][1]), network))
     return tuple(drawn)
 

@@ -29,8 +29,8 @@ def settings_of(specs: Sequence[Mapping[str, Any]]) -> tuple[Settings, ...]:
     return (*settings, *(_settings(name, [one.get(name) for one in specs]) for name in parts if name not in single))
 
 
-def _settings(name: str, found: Sequence[Any]) -> Settings:
-    flat = [_flatten(one) if one is not None else {} for one in found]
+def _settings(name: str, specs: Sequence[Any]) -> Settings:
+    flat = [_flatten(one) if one is not None else {} for one in specs]
     common, differing = [], []
     for key in dict.fromkeys(key for one in flat for key in one):
         values = tuple(dict.fromkeys(one.get(key, "–") for one in flat))

@@ -85,11 +85,11 @@ def _figures(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
 
 def _first_of_each(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """One run of each combination, the first that is not invalid: a figure against time shows a run, not a mean."""
-    found: dict[str, Mapping[str, Any]] = {}
+    firsts: dict[str, Mapping[str, Any]] = {}
     for run in runs:
         if run["standing"] != "invalid":
-            found.setdefault(_key(run["attributes"], "seed"), run)
-    return list(found.values())
+            firsts.setdefault(_key(run["attributes"], "seed"), run)
+    return list(firsts.values())
 
 
 def _key(attributes: Mapping[str, str], *without: str) -> str:

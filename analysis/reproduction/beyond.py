@@ -82,20 +82,20 @@ def look(
     asked: the parameters of each cell of the experiment; missing: of the runs that are not there
     """
     named = {*claim.where, *claim.parameters}
-    found: dict[str, Place] = {}
+    places: dict[str, Place] = {}
     for params in asked:
         if not _at(params, claim.where):
             continue
         here = {name: value for name, value in params.items() if name not in named}
         label = place(here)
-        if label not in found:
+        if label not in places:
             alone = claim.model_copy(update={"where": {**claim.where, **here}})
             finding = claims.check(alone, runs)
             one = of_claim(finding, "1", by)
             waiting = any(_at(other, alone.where) for other in missing)
             held = _by_means(finding, one) if which == "off_point" else one.held
-            found[label] = Place(label, "not run yet" if waiting else held, "" if waiting else one.measured, one.seeds)
-    return Beyond(which, tuple(getattr(claim, which)), claim.says, by, tuple(found.values()), around)
+            places[label] = Place(label, "not run yet" if waiting else held, "" if waiting else one.measured, one.seeds)
+    return Beyond(which, tuple(getattr(claim, which)), claim.says, by, tuple(places.values()), around)
 
 
 def _by_means(finding: claims.Finding, one: Evidence) -> Held:

@@ -13,9 +13,9 @@ from analysis.table import number
 WORDS = {"holds": "holds", "contradicted": "does not hold"}
 
 
-def off_points(found: Sequence[Beyond], entries: Mapping[str, Judged]) -> Iterator[str]:
+def off_points(looks: Sequence[Beyond], entries: Mapping[str, Judged]) -> Iterator[str]:
     """The section of a thesis' page: how many paths each claim holds on, then each path. Nothing where nothing is drawn."""
-    drawn = [one for one in found if one.look == "off_point"]
+    drawn = [one for one in looks if one.look == "off_point"]
     if not drawn:
         return
     yield (
@@ -49,21 +49,21 @@ def shown(place: Place) -> str:
 
 def tally(one: Beyond) -> str:
     rest = [(one.count("contradicted"), "not on"), (one.count("not run yet"), "not run yet:")]
-    told = ", ".join(f"{words} {n}" for n, words in rest if n)
+    others = ", ".join(f"{label} {n}" for n, label in rest if n)
     chance = f"; chance {number(one.chance)}" if one.chance is not None and one.count("holds") else ""
-    return f"holds on **{one.count('holds')} of {len(one.places)}**" + (f" ({told})" if told else "") + chance
+    return f"holds on **{one.count('holds')} of {len(one.places)}**" + (f" ({others})" if others else "") + chance
 
 
 def at_the_point(one: Beyond, entries: Mapping[str, Judged]) -> str:
     """What became of the parts themselves, at the thesis' own setting."""
-    words = []
+    outcomes = []
     for name in one.names:
         entry, _, part = name.partition("/")
         judged = entries.get(entry)
         held = [e.held for e in judged.evidence if e.part == part and not e.explains] if judged else []
         worst = next((word for word in ("contradicted", "undecided", "holds") if word in held), "not run yet")
-        words.append(WORDS.get(worst, worst))
-    return ", ".join(dict.fromkeys(words))
+        outcomes.append(WORDS.get(worst, worst))
+    return ", ".join(dict.fromkeys(outcomes))
 
 
 def verdict(one: Beyond, entries: Mapping[str, Judged]) -> str:
@@ -78,9 +78,9 @@ def verdict(one: Beyond, entries: Mapping[str, Judged]) -> str:
     return "not everywhere"
 
 
-def summary(found: Sequence[Beyond], entries: Mapping[str, Judged]) -> Iterator[str]:
+def summary(looks: Sequence[Beyond], entries: Mapping[str, Judged]) -> Iterator[str]:
     """Of all theses, for the page over all."""
-    drawn = [one for one in found if one.look == "off_point"]
+    drawn = [one for one in looks if one.look == "off_point"]
     if drawn:
         yield (
             "\n## Off the published points\n\nMain claims on paths that a seed draws around the thesis' own setting, each judged by its "
@@ -90,7 +90,7 @@ def summary(found: Sequence[Beyond], entries: Mapping[str, Judged]) -> Iterator[
         for one in drawn:
             links = ", ".join(map(entry_link, one.entries))
             yield f"| {cell(one.says)} | {links} | {at_the_point(one, entries)} | {tally(one)} | {verdict(one, entries)} |\n"
-    chosen = [one for one in found if one.look == "choice"]
+    chosen = [one for one in looks if one.look == "choice"]
     if chosen:
         yield "".join(_choices(chosen, entries))
 
@@ -114,9 +114,9 @@ def _choices(chosen: Sequence[Beyond], entries: Mapping[str, Judged]) -> Iterato
         yield f"| {links} | {cell(one.says)} | {places} | {MATTERS[one.matters]} | {file_link(one.by)} |\n"
 
 
-def choices_of(entry: str, number: int, found: Sequence[Beyond]) -> Iterator[str]:
+def choices_of(entry: str, number: int, looks: Sequence[Beyond]) -> Iterator[str]:
     """What varying one open thing of an entry came to, as lines of a list."""
-    for one in found:
+    for one in looks:
         if one.look == "choice" and f"{entry}/{number}" in one.names:
             places = "; ".join(f"{cell(place.label)}: {shown(place)}" for place in one.places)
             yield f"- Varied in {file_link(one.by)}, where it **{MATTERS[one.matters]}**: {cell(one.says)} {places}.\n"

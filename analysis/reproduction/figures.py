@@ -167,13 +167,13 @@ def _index(cell: Cell, every: Sequence[Cell], groups: Sequence[str]) -> int:
 
 def _along(runs: Sequence[Run], every: Sequence[Cell]) -> str:
     """The parameter with the most values that are numbers, from two on; else none."""
-    found = ""
+    widest = ""
     most = 1
     for name in parameters(runs):
         values = {show(cell.params.get(name)) for cell in every}
         if len(values) > most and all(_number(value) is not None for value in values):
-            found, most = name, len(values)
-    return found
+            widest, most = name, len(values)
+    return widest
 
 
 def _place(cell: Cell, over: str, every: Sequence[Cell]) -> float:

@@ -13,7 +13,7 @@ from analysis.table import number
 
 def within(
     part: str,
-    words: str,
+    says: str,
     sample: Sequence[float],
     low: float,
     high: float,
@@ -24,13 +24,13 @@ def within(
 
     sample: a number for each seed; kind, published: as in a check
     """
-    found = estimate(sample)
-    interval = found.t_interval if found else None
-    if found is None or interval is None:
-        shown = number(found.mean if found else math.nan)
-        return Check(part, words, False, published, shown, kind, "one seed decides nothing", undecided=True)
+    estimated = estimate(sample)
+    interval = estimated.t_interval if estimated else None
+    if estimated is None or interval is None:
+        shown = number(estimated.mean if estimated else math.nan)
+        return Check(part, says, False, published, shown, kind, "one seed decides nothing", undecided=True)
     holds = low <= interval.low and interval.high <= high
     outside = interval.high < low or interval.low > high
-    shown = f"{number(found.mean)} ± {number(found.mean - interval.low)}"
+    shown = f"{number(estimated.mean)} ± {number(estimated.mean - interval.low)}"
     reason = f"asked {number(low)} to {number(high)}" if math.isfinite(high) and math.isfinite(low) else ""
-    return Check(part, words, holds, published, shown, kind, reason, undecided=not holds and not outside)
+    return Check(part, says, holds, published, shown, kind, reason, undecided=not holds and not outside)

@@ -21,14 +21,14 @@ TITLES = {
 
 def section(theses: Mapping[str, Catalogue], entries: Mapping[str, Judged]) -> Iterator[str]:
     """For the page over all: each sentence with the parts that show it, as a conjecture where one of them came to something else."""
-    told = [one for thesis in theses.values() for one in thesis.learned]
-    if told:
+    sentences = [one for thesis in theses.values() for one in thesis.learned]
+    if sentences:
         yield (
             "\n## What was learned\n\nEach sentence names the parts of entries that show it, with what was measured. Where one of them "
             "came to something else, or was not run, the sentence is a conjecture, and is called one.\n"
         )
     for topic, title in TITLES.items():
-        mine = [one for one in told if one.topic == topic]
+        mine = [one for one in sentences if one.topic == topic]
         if mine:
             yield f"\n### {title}\n\n"
             yield from (_sentence(one, entries) for one in mine)
@@ -85,16 +85,16 @@ def _proof(name: str, wanted: str, entries: Mapping[str, Judged]) -> str:
     """The part, what became of it, and the first thing measured that says so."""
     entry, _, part = name.partition("/")
     link = entry_link(entry, part=part)
-    found = [
+    proofs = [
         one for one in _evidence(name, entries)
         if (one.explains if wanted == "explains" else not one.explains and one.held == wanted)
     ]  # fmt: skip
     if wanted == "explains":
-        said = next((one.measured or one.says for one in found if one.held == "holds"), "")
+        said = next((one.measured or one.says for one in proofs if one.held == "holds"), "")
         return f"{link}: {cell(short(said, 200))}" if said else f"{link} is not explained"
     came = _came_to(name, entries)
     word = {"holds": "holds", "contradicted": "does not hold"}.get(came, came)
-    measured = next((one for one in found if one.measured), None) if came == wanted else None
+    measured = next((one for one in proofs if one.measured), None) if came == wanted else None
     if measured is None:
         return f"{link} {word}"
     asked = f"{measured.published} asked, " if measured.published else ""

@@ -6,17 +6,17 @@ from __future__ import annotations
 from base.text import clean
 
 
-def text(words: str) -> str:
-    return clean(words).replace("<", "&lt;")
+def text(plain: str) -> str:
+    return clean(plain).replace("<", "&lt;")
 
 
-def cell(words: str) -> str:
+def cell(plain: str) -> str:
     """In a table."""
-    return text(words).replace("|", "\\|").replace("\n", " ")
+    return text(plain).replace("|", "\\|").replace("\n", " ")
 
 
-def short(words: str, most: int = 300) -> str:
-    return words if len(words) <= most else words[: most - 1].rsplit(" ", 1)[0] + " …"
+def short(plain: str, most: int = 300) -> str:
+    return plain if len(plain) <= most else plain[: most - 1].rsplit(" ", 1)[0] + " …"
 
 
 def anchor(name: str) -> str:

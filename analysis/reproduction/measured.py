@@ -38,11 +38,11 @@ def windows(run: Run) -> list[tuple[float, float]]:
     if not parts:
         return []
     columns = next(iter(parts.values()))
-    found: list[tuple[float, float]] = []
+    samples: list[tuple[float, float]] = []
     for t_s, cwnd in zip(columns["t_s"], columns["cwnd_packets"], strict=True):
-        if not found or cwnd != found[-1][1]:
-            found.append((float(t_s), float(cwnd)))
-    return [(t_s - found[0][0], cwnd) for t_s, cwnd in found]
+        if not samples or cwnd != samples[-1][1]:
+            samples.append((float(t_s), float(cwnd)))
+    return [(t_s - samples[0][0], cwnd) for t_s, cwnd in samples]
 
 
 def peaks(values: Sequence[float]) -> list[float]:

@@ -22,7 +22,7 @@ HEAD = "<!-- SPDX-License-Identifier: Apache-2.0 -->\n<!-- Made by `./warpbed re
 def write_pages(
     folder: Path,
     theses: Mapping[str, Catalogue],
-    found: Sequence[Judged],
+    judged: Sequence[Judged],
     experiments: Mapping[str, tuple[Experiment, Recorded]],
     only: Collection[str] = (),
     beyond: Sequence[Beyond] = (),
@@ -37,7 +37,7 @@ def write_pages(
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     by_thesis: dict[str, list[Judged]] = {}
-    for one in found:
+    for one in judged:
         by_thesis.setdefault(one.entry.id.partition("-")[0], []).append(one)
     runs = {file: (experiment, kept.runs) for file, (experiment, kept) in experiments.items()}
     for name, entries in by_thesis.items():
@@ -101,8 +101,8 @@ def _section(one: Judged, figures: Mapping[str, Path], folder: Path, beyond: Seq
         yield f"| {part} | {cell(entry.says(part))} | | | not bound yet | |\n"
     for part, reason in entry.left_out.items():
         yield f"| {part} | {cell(entry.says(part))} | | | cannot be compared: {cell(reason)} | |\n"
-    for number, words in enumerate(entry.open, start=1):
-        yield "\n".join(["", f"Open in the thesis: {text(words)}", ""])
+    for number, question in enumerate(entry.open, start=1):
+        yield "\n".join(["", f"Open in the thesis: {text(question)}", ""])
         varied = "".join(beyond_pages.choices_of(entry.id, number, beyond))
         yield f"\n{varied}" if varied else ""
 
@@ -120,9 +120,9 @@ def _row(e: Evidence, says: str) -> Iterator[str]:
 
 def _counts(entries: Sequence[Judged]) -> Iterator[str]:
     comparable = [one for one in entries if one.entry.comparable != "no"]
-    words = [one.word for one in comparable]
+    outcomes = [one.word for one in comparable]
     yield f"Of {len(entries)} entries {len(comparable)} can be compared: "
-    yield ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words))) + ".\n"
+    yield ", ".join(f"{outcomes.count(word)} {word}" for word in dict.fromkeys(sorted(outcomes))) + ".\n"
 
 
 def _over_all(
@@ -130,14 +130,14 @@ def _over_all(
 ) -> Iterator[str]:
     yield HEAD
     yield "# The theses, reproduced\n\nWhat became of each thesis' tables, figures and claims; [how it is decided](../reproduction.md).\n\n"
-    every = [one.word for found in by_thesis.values() for one in found if one.entry.comparable != "no"]
-    words = list(dict.fromkeys(sorted(every)))
-    yield f"| thesis | can be compared | {' | '.join(words)} |\n|---|---|{'---|' * len(words)}\n"
-    for name, found in by_thesis.items():
-        mine = [one.word for one in found if one.entry.comparable != "no"]
-        yield f"| [{name}]({name}.md) | {len(mine)} | {' | '.join(str(mine.count(word)) for word in words)} |\n"
-    yield f"| all | {len(every)} | {' | '.join(str(every.count(word)) for word in words)} |\n"
-    against = [one for found in by_thesis.values() for one in found if one.outcome == "contradicts"]
+    every = [one.word for judged in by_thesis.values() for one in judged if one.entry.comparable != "no"]
+    outcomes = list(dict.fromkeys(sorted(every)))
+    yield f"| thesis | can be compared | {' | '.join(outcomes)} |\n|---|---|{'---|' * len(outcomes)}\n"
+    for name, judged in by_thesis.items():
+        mine = [one.word for one in judged if one.entry.comparable != "no"]
+        yield f"| [{name}]({name}.md) | {len(mine)} | {' | '.join(str(mine.count(word)) for word in outcomes)} |\n"
+    yield f"| all | {len(every)} | {' | '.join(str(every.count(word)) for word in outcomes)} |\n"
+    against = [one for judged in by_thesis.values() for one in judged if one.outcome == "contradicts"]
     if against:
         yield "\n## What contradicts\n\n| entry | what | shown by | why |\n|---|---|---|---|\n"
         for one in against:
@@ -146,6 +146,6 @@ def _over_all(
                 or "unexplained"
             )
             yield f"| {entry_link(one.entry.id)} | {cell(one.entry.title)} | {cell(shown)} | {cell(short(one.reason))} |\n"
-    by_id = {one.entry.id: one for found in by_thesis.values() for one in found}
+    by_id = {one.entry.id: one for judged in by_thesis.values() for one in judged}
     yield from learned.section(theses, by_id)
     yield from beyond_pages.summary(beyond, by_id)

@@ -40,10 +40,10 @@ class CabledHost(MachineHost):
     kind: str = "cabled"
 
     def problems(self, plan: Plan) -> list[str]:
-        found = cabling.problems(plan.network, qemu.MAX_NICS)
+        wrong = cabling.problems(plan.network, qemu.MAX_NICS)
         if plan.calibration == "only":
-            found.append("machines of their own cannot measure single hops together")
-        return [f"{problem}; run it with --host vm" for problem in found]
+            wrong.append("machines of their own cannot measure single hops together")
+        return [f"{problem}; run it with --host vm" for problem in wrong]
 
     def execute(self, run: Execution) -> Outcome:
         run = run.of(dataclasses.replace(in_real_time(run.plan, modules_of(run.plan)), calibration="off"))

@@ -53,31 +53,31 @@ class LabHost:
         }
 
     def problems(self, plan: Plan) -> list[str]:
-        found = cabling.problems(plan.network)
+        wrong = cabling.problems(plan.network)
         for name, own in address_plan(plan.network).items():
             if name not in self.machines:
-                found.append(f"no machine of the inventory is node {name} (lab_node: {name})")
+                wrong.append(f"no machine of the inventory is node {name} (lab_node: {name})")
                 continue
             for peer in sorted({i.peer for i in own.interfaces} - set(self.machines[name].nics)):
-                found.append(f"the machine of {name} names no interface towards {peer} (lab_nics: {{{peer}: …}})")
+                wrong.append(f"the machine of {name} names no interface towards {peer} (lab_nics: {{{peer}: …}})")
         if any(start.needs_module for host in plan.hosts.values() for start in host.starts):
-            found.append(
+            wrong.append(
                 "a first ssthresh or a largest window (initial_ssthresh, max_window) needs the module warp_start, which no "
                 "lab machine loads; run it with --host virtual or --host vm"
             )
         for name in own_modules(plan.network.directions()):
             work = next(what for d in plan.network.directions() if (what := own_work(name, d)))
-            found.append(
+            wrong.append(
                 f"{work}: the module {name} is not loaded on lab machines; run it with --host virtual or --host vm"
             )
         for name in {*(flow.cca for flow in plan.flows)} - {"reno"}:
             for node in {flow.source for flow in plan.flows if flow.cca == name} & set(self.machines):
                 if name not in self.machines[node].modules:
-                    found.append(
+                    wrong.append(
                         f"the kernel of {node} ({self.machines[node].release}) has no {name}; "
                         f"install the modules: lab_kernel_mode: dkms in the inventory (docs/lab.md)"
                     )
-        return found
+        return wrong
 
     def execute(self, run: Execution) -> Outcome:
         # the kernels have their modules already (role lab_kernel)

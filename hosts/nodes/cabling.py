@@ -34,15 +34,15 @@ def wire_places(network: Network) -> dict[int, str]:
 
 def problems(network: Network, most_cables: int | None = None) -> list[str]:
     """Why a network cannot be cabled, as sentences."""
-    found = []
+    wrong = []
     try:
         wire_places(network)
     except ValueError as error:
-        found.append(str(error))
+        wrong.append(str(error))
     for name, plan in address_plan(network).items():
         if most_cables is not None and len(plan.interfaces) > most_cables:
-            found.append(f"{name}: {len(plan.interfaces)} links, a machine has places for {most_cables}")
-    return found
+            wrong.append(f"{name}: {len(plan.interfaces)} links, a machine has places for {most_cables}")
+    return wrong
 
 
 def cabling(plan: Plan, nics: Mapping[str, str]) -> dict[str, Cabling]:

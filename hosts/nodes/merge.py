@@ -87,11 +87,11 @@ def _shift_capture(source: Path, target: Path, offset_ns: int) -> None:
 def _join_samples(files: Sequence[tuple[Path, int]], target: Path) -> None:
     """All samples in the order of their shifted times."""
     records: list[tuple[int, int, bytes]] = []
-    found = False
+    is_any = False
     for file, offset_ns in files:
         if not file.exists():
             continue
-        found = True
+        is_any = True
         data = file.read_bytes()
         at = len(MAGIC)
         while at + RECORD.size <= len(data):
@@ -99,7 +99,7 @@ def _join_samples(files: Sequence[tuple[Path, int]], target: Path) -> None:
             at += RECORD.size
             records.append((time_ns - offset_ns, node, data[at : at + length]))
             at += length
-    if not found:
+    if not is_any:
         return
     with open(target, "wb") as out:
         out.write(MAGIC)

@@ -68,30 +68,30 @@ class Station:
         """Whether the agent waits at a gate; raises StationError where it has ended instead."""
         while gate not in self._gates:
             try:
-                _, words = self._events.get_nowait()
+                _, event = self._events.get_nowait()
             except queue.Empty:
                 if self._ended:
                     raise StationError(self.node, "its agent has ended before the others") from None
                 return False
-            self._take(words)
+            self._take(event)
         return True
 
-    def _take(self, words: list[str]) -> None:
-        if words[0] == "at":
-            self._gates.add(words[1])
-        elif words[0] == "running":
-            self.virtual_s = float(words[1])
-        elif words[0] == "error":
-            self.errors.append(" ".join(words[1:]))
-        elif words[0] == "done":
+    def _take(self, event: list[str]) -> None:
+        if event[0] == "at":
+            self._gates.add(event[1])
+        elif event[0] == "running":
+            self.virtual_s = float(event[1])
+        elif event[0] == "error":
+            self.errors.append(" ".join(event[1:]))
+        elif event[0] == "done":
             self._gates.add("done")
-        elif words[0] == "ended":
+        elif event[0] == "ended":
             self._ended = True
 
-    def say(self, *words: str) -> None:
+    def say(self, *order: str) -> None:
         assert self._process is not None and self._process.stdin is not None
         try:
-            self._process.stdin.write((" ".join(words) + "\n").encode())
+            self._process.stdin.write((" ".join(order) + "\n").encode())
         except OSError as error:
             raise StationError(self.node, f"its agent hears nothing: {error.strerror}") from error
 
@@ -103,17 +103,17 @@ class Station:
             self.say("time")
             while True:
                 try:
-                    answered, words = self._events.get(timeout=ANSWER_S)
+                    answered, event = self._events.get(timeout=ANSWER_S)
                 except queue.Empty:
                     raise StationError(self.node, f"did not tell its time within {ANSWER_S:.0f} s") from None
-                if words[0] == "time":
+                if event[0] == "time":
                     break
-                self._take(words)
+                self._take(event)
                 if self._ended:
                     raise StationError(self.node, "its agent has ended")
             half = (answered - asked) // 2
             if best is None or half < best.uncertainty_ns:
-                best = Clock(int(words[1]) - (asked + half), half)
+                best = Clock(int(event[1]) - (asked + half), half)
         assert best is not None
         return best
 

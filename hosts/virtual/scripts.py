@@ -67,7 +67,8 @@ def run(
         shutil.copytree(root, folder / "scripts", symlinks=True)
         places = [Path("scripts") / script.relative_to(root) for script in scripts]
         orders = {
-            "binary": "binary", "module": module, "algorithm": algorithm, "limit_s": limit_s, "arguments": list(arguments),
+            "binary": "binary", "module": module, "algorithm": algorithm, "limit_s": limit_s,
+            "arguments": list(arguments),
             "scripts": [{"folder": str(place.parent), "file": place.name} for place in places],
         }  # fmt: skip
         (folder / "orders.json").write_text(json.dumps(orders))

@@ -34,7 +34,8 @@ def answer(orders: dict, script: dict) -> dict:  # type: ignore[type-arg]
     started = time.monotonic()
     try:
         done = subprocess.run(
-            command, cwd=f"{OUT}/{script['folder']}", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            command, cwd=f"{OUT}/{script['folder']}", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             timeout=orders["limit_s"], preexec_fn=alone,
         )  # fmt: skip
         code, output = done.returncode, done.stdout

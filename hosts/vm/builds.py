@@ -36,14 +36,14 @@ class Builds:
     def problems(self, environment: dict[str, Any]) -> list[str]:
         """Where the kernel that ran, as the agent recorded it, is not the one that was built."""
         kernel = environment.get("kernel", {})
-        found = []
+        wrong = []
         if kernel.get("release") != self.kernel_facts["kernel_release"]:
-            found.append(f"kernel {kernel.get('release')} ran, {self.kernel_facts['kernel_release']} was built")
+            wrong.append(f"kernel {kernel.get('release')} ran, {self.kernel_facts['kernel_release']} was built")
         built = {module["name"]: module["srcversion"] for module in self.kernel_facts["modules"]}
         for name, version in kernel.get("srcversions", {}).items():
             if name in built and version != built[name]:
-                found.append(f"module {name} has srcversion {version}, {built[name]} was built")
-        return found
+                wrong.append(f"module {name} has srcversion {version}, {built[name]} was built")
+        return wrong
 
 
 def find(series: str) -> Builds:

@@ -91,9 +91,9 @@ class GentleHighSpeed(Reno):
         self.samples = []
         if len(self.points) < self.n:
             return
-        found = trend(self.points, self.level)
-        if found:
-            self.reno_mode = found > 0
+        direction = trend(self.points, self.level)
+        if direction:
+            self.reno_mode = direction > 0
         self._begin_test()
 
     def on_ack(self, ack: Ack) -> None:

@@ -145,12 +145,12 @@ def nic_facts(nic: str) -> dict[str, Any]:
 
 def routes(nic: str) -> list[str]:
     """Routes of all tables through an interface as ip takes them, but for those that the kernel makes from addresses."""
-    found = []
+    commands = []
     for family in ("-4", "-6"):
         for entry in json.loads(output("ip", family, "-j", "-N", "route", "show", "table", "all", "dev", nic) or "[]"):
             if entry.get("protocol") in ("2", "kernel") or entry.get("type", "unicast") not in ("1", "unicast"):
                 continue
-            words = [family, str(entry["dst"])]
+            argv = [family, str(entry["dst"])]
             for key, word in (
                 ("gateway", "via"),
                 ("prefsrc", "src"),
@@ -158,9 +158,9 @@ def routes(nic: str) -> list[str]:
                 ("table", "table"),
                 ("protocol", "proto"),
             ):
-                words += [word, str(entry[key])] if key in entry else []
-            found.append(" ".join(words + (["onlink"] if "onlink" in entry.get("flags", []) else [])))
-    return found
+                argv += [word, str(entry[key])] if key in entry else []
+            commands.append(" ".join(argv + (["onlink"] if "onlink" in entry.get("flags", []) else [])))
+    return commands
 
 
 def facts(request: dict[str, Any]) -> dict[str, Any]:

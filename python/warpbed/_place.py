@@ -40,9 +40,9 @@ def _check(root: Path, name: str) -> None:
     """Raise ImportError where a package of this name is not the project's."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None or not Path(spec.origin).resolve().is_relative_to(root):
-        found = "missing" if spec is None else f"found at {spec.origin}"
+        place = "missing" if spec is None else f"found at {spec.origin}"
         raise ImportError(
-            f"warpbed needs its own package {name!r} of {root}, but it is {found}; "
+            f"warpbed needs its own package {name!r} of {root}, but it is {place}; "
             f"rename your module, or start Python in another folder"
         )
 

@@ -123,8 +123,8 @@ class Experiment:
 
         Raises UsageError where the experiment was loaded without its file, which has them.
         """
-        found = outcomes([run.found for run in self.runs], self._prepared("claims"), self.folder)
-        return Table.of([_flat(row, "where") for row in rows_of(found)], CLAIM_COLUMNS)
+        judged = outcomes([run.found for run in self.runs], self._prepared("claims"), self.folder)
+        return Table.of([_flat(row, "where") for row in rows_of(judged)], CLAIM_COLUMNS)
 
     def sweep(self, *metrics: str) -> xarray.Dataset:
         """Metrics over the sweep as a dataset: a dimension per parameter and one for the seed.
@@ -193,9 +193,9 @@ def _file(path: Path) -> Path:
 
 
 def _loaded(folder: Path, names: Sequence[str] | None, file: Path | None) -> Experiment:
-    found = load_experiment(folder, names)
-    missing = tuple(run.run for run in found if run.status == "missing")
-    return Experiment(folder, tuple(Run(run) for run in found if run.status != "missing"), missing, file)
+    runs = load_experiment(folder, names)
+    missing = tuple(run.run for run in runs if run.status == "missing")
+    return Experiment(folder, tuple(Run(run) for run in runs if run.status != "missing"), missing, file)
 
 
 def _params(run: Run, names: Sequence[str]) -> dict[str, Any]:

@@ -65,10 +65,10 @@ def run(
     names = answered_ids(some, kind_of(some, Namespace(host=host)), store)
     if not store.folder.is_dir():
         raise _failure(arguments, code, lines)
-    found = _loaded(store.folder, names, file)
-    if not found.runs:
+    loaded = _loaded(store.folder, names, file)
+    if not loaded.runs:
         raise _failure(arguments, code, lines)
-    return found
+    return loaded
 
 
 def reproduce(*what: str, execute: bool = True, within: str = "", say: Say | None = print) -> Table:
@@ -92,10 +92,10 @@ def command(*arguments: str | Path, say: Say | None = None, allowed: Sequence[in
     say: gets each line of standard error while it works. Raises UsageError where the command ends with 2, WarpbedError where it
     ends with another code that is not `allowed`.
     """
-    words = [str(argument) for argument in arguments]
-    code, lines = _called(words, say, apart=True)
+    argv = [str(argument) for argument in arguments]
+    code, lines = _called(argv, say, apart=True)
     if code not in allowed:
-        raise _failure(words, code, lines)
+        raise _failure(argv, code, lines)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -144,6 +144,6 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def _failure(arguments: Sequence[str], code: int, lines: Sequence[str]) -> WarpbedError:
-    words = "\n".join(lines[-LAST_LINES:])
+    output = "\n".join(lines[-LAST_LINES:])
     kind = UsageError if code == UsageError.exit_code else WarpbedError
-    return kind(f"./warpbed {' '.join(arguments)} ended with {code}:\n{words}")
+    return kind(f"./warpbed {' '.join(arguments)} ended with {code}:\n{output}")

@@ -45,14 +45,14 @@ def dataset(runs: Sequence[Run], metrics: Sequence[str]) -> xarray.Dataset:
         for name in names:
             value = lookup(dict(run.metrics), name)
             arrays[name][place] = float(value) if is_number(value) else np.nan
-    found = xr.Dataset(
+    data = xr.Dataset(
         {name: (list(coordinates), array, _attributes(name)) for name, array in arrays.items()}, coords=coordinates
     )
     for name in swept:
         numbers = [quantity(value) for value in coordinates[name]]
         if None not in numbers:
-            found = found.assign_coords({f"{name}_value": (name, numbers)})
-    return found  # type: ignore[no-any-return]
+            data = data.assign_coords({f"{name}_value": (name, numbers)})
+    return data  # type: ignore[no-any-return]
 
 
 def _values(runs: Sequence[Run], name: str) -> list[str]:

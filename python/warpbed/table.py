@@ -47,8 +47,8 @@ class Table:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """All rows as dictionaries."""
-        found: list[dict[str, Any]] = self.arrow.to_pylist()
-        return found
+        content: list[dict[str, Any]] = self.arrow.to_pylist()
+        return content
 
     def __len__(self) -> int:
         return int(self.arrow.num_rows)

@@ -56,7 +56,7 @@ class History:
     def _sources(self, name: str, about: str) -> dict[str, str]:
         """The C files and headers of the folder at a commit: name → blob."""
         tree = f"{name}:{self._prefix.rstrip('/')}"
-        found = {}
+        texts = {}
         listed = self._git(
             "ls-tree", "--full-tree", "-z", "--long", tree, about=f"{about}, or no folder {self._prefix or '.'} in it,"
         )
@@ -67,8 +67,8 @@ class History:
                 continue
             if int(size) > MAX_FILE_BYTES:
                 raise UsageError(f"{about}: {file} has {size} bytes; a source has at most {MAX_FILE_BYTES}")
-            found[Path(file).name] = blob
-        return found
+            texts[Path(file).name] = blob
+        return texts
 
     def line(self, good: Commit, bad: Commit) -> list[Commit]:
         """The first parents from good to bad, both included, without those that change none of the folder's C files.
@@ -80,12 +80,12 @@ class History:
             raise UsageError(
                 f"{good.name[:12]} is not among the first parents of {bad.name[:12]}; --good is an older commit of the same line"
             )
-        found = [good]
+        commits = [good]
         for name in reversed(names[: names.index(good.name)]):
             commit = self.commit(name)
-            if commit.content != found[-1].content:
-                found.append(commit)
-        return found
+            if commit.content != commits[-1].content:
+                commits.append(commit)
+        return commits
 
     def write(self, commit: Commit, target: Path) -> None:
         """The C files and headers of the folder as they were, into a new folder."""
@@ -93,20 +93,23 @@ class History:
         for file, blob in self._sources(commit.name, commit.words).items():
             (target / file).write_bytes(self._run("cat-file", "blob", blob).stdout)
 
-    def _git(self, *words: str, about: str = "") -> str:
-        done = self._run(*words)
+    def _git(self, *arguments: str, about: str = "") -> str:
+        done = self._run(*arguments)
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip()
             raise UsageError(
-                f"{self.folder}: {f'no revision {about!r} here' if about else 'git ' + words[0]}{': ' + said if said else ''}"
+                f"{self.folder}: {f'no revision {about!r} here' if about else 'git ' + arguments[0]}{': ' + said if said else ''}"
             )
         return done.stdout.decode(errors="replace")
 
-    def _run(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
         try:
             return subprocess.run(
-                ["git", "-C", str(self.folder), *words], capture_output=True, stdin=subprocess.DEVNULL, env=environment
+                ["git", "-C", str(self.folder), *arguments],
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                env=environment,
             )
         except FileNotFoundError as error:
             raise UsageError("git is not installed. As root: apt-get install --no-install-recommends git") from error

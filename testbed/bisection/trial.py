@@ -28,11 +28,11 @@ class Judged:
     why: str
 
 
-def command(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def command(arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """`./warpbed` with these words in a checkout."""
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return subprocess.run(
-        ["./warpbed", *words], cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        ["./warpbed", *arguments], cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
 
 
@@ -71,12 +71,12 @@ class Trials:
             if built.returncode:
                 return Judged(Verdict.SKIPPED, f"does not build: {_end(built)}")
         place = ["--results", str(self.results / commit.content[:20])]
-        made = self.run(["run", str(self.experiment), *place, "--jobs", str(self.jobs)], copy)
+        execution = self.run(["run", str(self.experiment), *place, "--jobs", str(self.jobs)], copy)
         judged = self.run(["compare", str(self.experiment), *place, "--format", "json"], copy)
         try:
             claims = json.loads(judged.stdout)["claims"]
         except (ValueError, KeyError):
-            return Judged(Verdict.SKIPPED, f"cannot be run: {_end(made) or _end(judged)}")
+            return Judged(Verdict.SKIPPED, f"cannot be run: {_end(execution) or _end(judged)}")
         claim = chosen(self.claim, claims)
         verdict = VERDICTS.get(str(claim["outcome"]), Verdict.SKIPPED)
         return Judged(verdict, str(claim["outcome"]) if verdict is Verdict.SKIPPED else str(claim["reason"] or ""))

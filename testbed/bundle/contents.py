@@ -60,8 +60,8 @@ def part_of(file: Path, results: Path) -> Part:
     prepared = prepare(file)
     store = Results(results, prepared.experiment.name)
     ids = answered_ids(prepared, prepared.experiment.host, store)
-    found = load_experiment(store.folder, ids) if store.folder.is_dir() else ()
-    runs = tuple(run for run in found if run.complete)
+    loaded = load_experiment(store.folder, ids) if store.folder.is_dir() else ()
+    runs = tuple(run for run in loaded if run.complete)
     for run in runs:
         document = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
         if wrong := integrity.problems(run.path, document):
@@ -137,8 +137,8 @@ def commit() -> str:
             return ""
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    found = asked("rev-parse", "HEAD")
-    return f"{found}-changed" if found and asked("status", "--porcelain", "--untracked-files=no") else found
+    revision = asked("rev-parse", "HEAD")
+    return f"{revision}-changed" if revision and asked("status", "--porcelain", "--untracked-files=no") else revision
 
 
 def checked(sources: Iterator[Source]) -> Iterator[Source]:

@@ -71,7 +71,7 @@ def description(title: str, parts: Sequence[Part], files: Mapping[str, Content],
     for part in parts:
         about = part.prepared.experiment
         places = (f"results/{part.name}/", f"figures/{part.name}/")
-        made = [entities[name] for name in files if name.startswith(places)]
+        generated = [entities[name] for name in files if name.startswith(places)]
         entities[part.file]["description"] = about.title
         entity(
             f"#run-{part.name}",
@@ -79,7 +79,7 @@ def description(title: str, parts: Sequence[Part], files: Mapping[str, Content],
             name=f"Runs of {part.name}",
             instrument=software,
             object=entities[part.file],
-            result=made,
+            result=generated,
             startTime=_time(part, first=True),
             endTime=_time(part, first=False),
         )

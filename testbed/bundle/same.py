@@ -25,12 +25,12 @@ class Row:
     where: str = ""
 
 
-def compare(recorded: Sequence[Run], made: Sequence[Run]) -> list[Row]:
+def compare(recorded: Sequence[Run], repeated: Sequence[Run]) -> list[Row]:
     """Each figure of the report, each metric, and the packets, over the runs of equal parameters and seed.
 
     Recorded runs that were not made again are one row each.
     """
-    new = {_key(run): run for run in made if run.complete}
+    new = {_key(run): run for run in repeated if run.complete}
     pairs = [(run, new[_key(run)]) for run in recorded if _key(run) in new]
     name = recorded[0].experiment if recorded else ""
     rows = []
@@ -73,15 +73,15 @@ def _figures(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[s
 
 def _lines(data: Mapping[str, Any], name: str) -> dict[tuple[str, str], Mapping[str, Any]]:
     """A figure's lines by run and flow."""
-    found = {}
+    lines = {}
     for run in data["runs"]:
         where = ", ".join(
             f"{key}={value}" if key != "seed" else f"seed {value}" for key, value in run["attributes"].items()
         )
         for line in (*run["series"], *run["distributions"]):
             if line["figure"] == name:
-                found[(where, str(line.get("algorithm") or line["flow"] or ""))] = line
-    return found
+                lines[(where, str(line.get("algorithm") or line["flow"] or ""))] = line
+    return lines
 
 
 def _first_line(

@@ -130,13 +130,13 @@ def _check_agreement(bundle: Path, manifest: Manifest, entries: dict[str, zipfil
         raise UsageError(f"{bundle}: {len(entries)} files, at most {MOST_FILES}")
     strange = sorted(entries.keys() - manifest.files.keys() - {NAME})
     lacking = sorted(manifest.files.keys() - entries.keys())
-    for names, words in (
+    for names, message in (
         (strange, f"is in the archive, but not in {NAME}"),
         (lacking, f"is in {NAME}, but not in the archive"),
     ):
         if names:
             raise UsageError(
-                f"{bundle}: {names[0][:80]!r} {words}" + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
+                f"{bundle}: {names[0][:80]!r} {message}" + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
             )
     for name, content in manifest.files.items():
         if entries[name].file_size != content.bytes:

@@ -42,7 +42,8 @@ def write(target: Path, title: str, parts: Sequence[Part], *, captures: bool, li
             about = Source(CRATE, crate.description(title, parts, files, licence, commit))
             files[about.name] = _add(out, about)
             manifest = Manifest(
-                warpbed_bundle=1, title=title, version=VERSION, commit=commit, captures=captures, files=dict(sorted(files.items())),
+                warpbed_bundle=1, title=title, version=VERSION, commit=commit, captures=captures,
+                files=dict(sorted(files.items())),
                 experiments=[
                     Recorded(name=part.name, file=part.file, host=part.prepared.experiment.host,
                              runs=[run.path.name for run in part.runs], missing=part.missing)
@@ -106,9 +107,9 @@ def _chunks(content: Path | bytes) -> Iterator[bytes]:
 
 def _readme(title: str, parts: Sequence[Part], licence: str, commit: str) -> str:
     rows = "".join(f"| {part.name} | `{part.file}` | {len(part.runs)} | {part.missing} |\n" for part in parts)
-    made = f"Made by Warpbed {VERSION}{f', commit {commit}' if commit else ''}."
+    origin = f"Made by Warpbed {VERSION}{f', commit {commit}' if commit else ''}."
     return (
-        f"# {title}\n\n{made} `./warpbed rerun` on this archive checks every digest, makes the runs again and says for\n"
+        f"# {title}\n\n{origin} `./warpbed rerun` on this archive checks every digest, makes the runs again and says for\n"
         "each figure whether it is the same.\n\n"
         f"| experiment | file | runs | not in the bundle |\n|---|---|---|---|\n{rows}\n"
         "`results/` has run.json, raw files and records, `figures/` what the report shows, `environment/` versions and keys,\n"

@@ -108,7 +108,8 @@ def _spec(campaign: Campaign, transfer: Transfer) -> dict[str, Any]:
         "flows": [{"name": FLOW, "cca": {"name": transfer.cca, "params": {}}, "from": SENDER, "to": RECEIVER,
                    "size": transfer.size}],
         "captures": {"at": "ends", "snap": snap, "snap_bytes": 0 if snap == "all" else quantities.size_bytes(snap)},
-        "samplers": {"tcp_probe": False, "sockets": campaign.sockets, "sockets_s": quantities.seconds(campaign.sockets)},
+        "samplers": {"tcp_probe": False, "sockets": campaign.sockets,
+            "sockets_s": quantities.seconds(campaign.sockets)},
     }  # fmt: skip
 
 

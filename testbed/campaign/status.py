@@ -112,8 +112,8 @@ def render(campaign: Campaign, status: Status) -> str:
     lines += [f"missing: {transfer}: {reason}" for transfer, reason in sorted(status.missing.items())]
     for entry in status.recent:
         stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(entry["time"]))
-        words = " ".join(str(entry[key]) for key in ("transfer", "host", "reason") if entry.get(key))
-        lines.append(f"{stamp}Z {entry['event']} {words}".rstrip())
+        detail = " ".join(str(entry[key]) for key in ("transfer", "host", "reason") if entry.get(key))
+        lines.append(f"{stamp}Z {entry['event']} {detail}".rstrip())
     return "\n".join(lines) + "\n"
 
 

@@ -47,7 +47,8 @@ def job_of(campaign: Campaign, transfer: Transfer) -> Job:
     spec = {
         "warpbed": 1, "name": campaign.campaign, "title": campaign.title, "source": campaign.source,
         "kernel": campaign.kernel, "duration": campaign.transfer_at_most,
-        "topology": profile.topology.model_dump(mode="json"), "hosts": {**campaign.hosts.model_dump(mode="json"), "overhead": None},
+        "topology": profile.topology.model_dump(mode="json"),
+        "hosts": {**campaign.hosts.model_dump(mode="json"), "overhead": None},
         "flows": [{
             "name": "t", "cca": transfer.cca, "from": profile.source, "to": profile.destination, "size": transfer.size,
             "app": "file",
@@ -101,7 +102,7 @@ def conduct(
     build: str,
     runner: Runs,
     cancelled: Callable[[], bool],
-    told: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> Summary:
     """Make runs until the campaign's clock has reached its end; what is there already is not made again."""
     total, clock_s, number = Summary(), 0.0, 1
@@ -122,7 +123,7 @@ def conduct(
             starts_s[transfer.id] = clock_s
             clock_s += length_s(results, transfer, campaign)
         campaign_clock.write(results.folder, starts_s)
-        told(
+        report(
             f"run {number}: {len(summary.done) + summary.present} of {len(transfers)} transfers; day {clock_s / 86400:.2f} of the campaign"
         )
         number += 1

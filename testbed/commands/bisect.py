@@ -73,8 +73,8 @@ def main(options: argparse.Namespace) -> int:
         for commit, wanted in ((line[0], Verdict.GOOD), (line[-1], Verdict.BAD)):
             if (seen := judge(commit.name)) is not wanted:
                 raise UsageError(f"{commit.words}: the claim {_words(seen, said[commit.name])} here; {_remedy(wanted)}")
-        found = first_bad([commit.name for commit in line], judge)
-    suspects = [by_name[name] for name in found.suspects]
+        first = first_bad([commit.name for commit in line], judge)
+    suspects = [by_name[name] for name in first.suspects]
     if options.format != "table":
         rows = [_row(commit, said.get(commit.name), commit in suspects) for commit in line]
         print(json.dumps(rows, indent=1) if options.format == "json" else render(rows, options.format), end="")

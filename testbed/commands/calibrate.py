@@ -37,7 +37,7 @@ def main(options: argparse.Namespace) -> int:
     if prepared.errors:
         raise UsageError("\n".join(f"{options.experiment}: {f.rule}: {f.message}" for f in prepared.errors))
     hosts = hosts_of(prepared, options)
-    found: list[dict[str, object]] = []
+    measured: list[dict[str, object]] = []
     code = 0
     for label, (run, plan) in networks(prepared, options.only).items():
         host = hosts.of(run)
@@ -45,11 +45,11 @@ def main(options: argparse.Namespace) -> int:
             raise UsageError("\n".join(f"{options.experiment}: host {host.kind}: {problem}" for problem in problems))
         rows = judge(plan, measure(host, plan))
         code = 1 if any(row.verdict == OFF for row in rows) else code
-        found += [{"network": label, "host": host.kind, **dataclasses.asdict(row)} for row in rows]
+        measured += [{"network": label, "host": host.kind, **dataclasses.asdict(row)} for row in rows]
         if options.format == "table":
             print(f"{label} on host {host.kind}\n{render([as_text(row) for row in rows], 'table')}{_summary(rows)}")
     if options.format != "table":
-        print(render(found, options.format), end="")
+        print(render(measured, options.format), end="")
     return code
 
 
@@ -62,7 +62,7 @@ def networks(prepared: Prepared, only: str) -> dict[str, tuple[Experiment, Plan]
     chosen = {id(run) for run in select(prepared.runs, only)}
     if not chosen:
         raise UsageError(f"--only {only}: no run is left")
-    found: dict[str, tuple[Experiment, Plan]] = {}
+    by_name: dict[str, tuple[Experiment, Plan]] = {}
     seen = []
     several = len({run.experiment.kernel for run in prepared.runs}) > 1
     for run, plan in zip(prepared.runs, prepared.plans, strict=True):
@@ -73,8 +73,8 @@ def networks(prepared: Prepared, only: str) -> dict[str, tuple[Experiment, Plan]
             parameters = ", ".join(f"{name}={value}" for name, value in topology.params.items())
             label = f"{topology.name} ({parameters})" if parameters else topology.name
             label += f", kernel {kernel}" if several else ""
-            found[label] = (run.experiment, calibration_plan(plan))
-    return found
+            by_name[label] = (run.experiment, calibration_plan(plan))
+    return by_name
 
 
 def calibration_plan(plan: Plan) -> Plan:

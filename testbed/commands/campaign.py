@@ -105,15 +105,15 @@ def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, 
     per_run = len(campaign.receivers) * len(campaign.algorithms) * len(campaign.sizes)
     progress = Progress(estimated_runs(campaign, shortest_run_s(campaign)) * per_run, 0.0, sys.stdout, terminal())
 
-    def told(words: str) -> None:
-        journal.add("run", reason=words)
-        print(words, flush=True)
+    def announce(message: str) -> None:
+        journal.add("run", reason=message)
+        print(message, flush=True)
 
     with contextlib.ExitStack() as stack:
         stack.callback(progress.close)
         runner = stack.enter_context(engine.runner_of(options, results, RunHosts(VirtualHost(kernel)), progress.event))
         stop_on_signals(runner)
-        summary = virtual.conduct(campaign, results, kernel.key, runner, journal.stop_file.exists, told)
+        summary = virtual.conduct(campaign, results, kernel.key, runner, journal.stop_file.exists, announce)
     for transfer, reason in summary.failed.items():
         journal.add("missing", transfer=transfer, reason=reason)
     if summary.cancelled or journal.stop_file.exists():
@@ -138,7 +138,7 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
     stop = threading.Event()
     stop_on_signals(_Cancel(stop))
     conductor = Conductor(
-        campaign, hosts, results, journal, lambda words: print(words, flush=True), stop.is_set, options.again
+        campaign, hosts, results, journal, lambda message: print(message, flush=True), stop.is_set, options.again
     )
     try:
         missing = conductor.conduct()

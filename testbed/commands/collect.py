@@ -78,11 +78,13 @@ def _folders(paths: list[Path], *, told: bool) -> list[dict[str, Any]]:
 
     folders: list[Path] = []
     for path in paths:
-        found = [path] if (path / "run.json").is_file() else sorted(file.parent for file in path.glob("*/run.json"))
-        found = [folder for folder in found if ".failed-" not in folder.name]
-        if not found:
+        run_folders = (
+            [path] if (path / "run.json").is_file() else sorted(file.parent for file in path.glob("*/run.json"))
+        )
+        run_folders = [folder for folder in run_folders if ".failed-" not in folder.name]
+        if not run_folders:
             raise UsageError(f"{path}: neither a capture, nor a run's folder, nor an experiment's with complete runs")
-        folders += found
+        folders += run_folders
     rows = []
     for folder in folders:
         try:

@@ -45,24 +45,24 @@ def main(options: argparse.Namespace) -> int:
     asked = prepare(options.experiment)
     kept = baseline.read(options.baseline, asked.experiment.name) if options.baseline else None
     runs = load_experiment(folder, names)
-    found = outcomes(runs, asked, folder)
+    judged = outcomes(runs, asked, folder)
     means = baseline.means(runs, asked.experiment.metrics) if kept or options.save_baseline else []
     changes = baseline.changes(kept, means) if kept else []
     if options.save_baseline:
         baseline.save(options.save_baseline, asked.experiment.name, means)
     if options.junit:
-        junit.write(options.junit, asked.experiment.name, [*junit.of_outcomes(found), *junit.of_changes(changes)])
+        junit.write(options.junit, asked.experiment.name, [*junit.of_outcomes(judged), *junit.of_changes(changes)])
     if options.format == "json":
         more = {"baseline": [asdict(one) for one in changes]} if kept else {}
-        print(json.dumps({**found.as_data(), **more}, indent=1, ensure_ascii=False))
+        print(json.dumps({**judged.as_data(), **more}, indent=1, ensure_ascii=False))
     elif options.format == "csv":
-        print(render(rows_of(found), "csv"), end="")
+        print(render(rows_of(judged), "csv"), end="")
     else:
-        print_outcomes(found, rows=True)
-        print(render(_shown(found.published), "table"), end="")
+        print_outcomes(judged, rows=True)
+        print(render(_shown(judged.published), "table"), end="")
         for line in _changed(changes):
             print(line)
-    return 1 if found.failed or any(one.changed for one in changes) else 0
+    return 1 if judged.failed or any(one.changed for one in changes) else 0
 
 
 def _changed(changes: Sequence[baseline.Change]) -> list[str]:

@@ -67,21 +67,23 @@ def main(options: argparse.Namespace) -> int:
             raise UsageError(f"there is no algorithm {name!r}; {nearest(name, algorithms())}")
     listed = chosen(options.only, evaluations())
     folder = options.results.resolve() / FOLDER
-    found: dict[str, list[Judged]] = {}
+    by_algorithm: dict[str, list[Judged]] = {}
     failed: list[str] = []
     for algorithm in options.algorithm:
         files = [(one, written(one, algorithm, options.quick, folder)) for one in listed]
         with spoken_aside(options.format):
             if not options.no_run:
                 failed += _run(files, options)
-        found[algorithm] = [decided(one, file, options.results.resolve(), folder / algorithm) for one, file in files]
-        _write(folder / algorithm, algorithm, found[algorithm], options)
-    _print(found, folder, options)
+        by_algorithm[algorithm] = [
+            decided(one, file, options.results.resolve(), folder / algorithm) for one, file in files
+        ]
+        _write(folder / algorithm, algorithm, by_algorithm[algorithm], options)
+    _print(by_algorithm, folder, options)
     if options.table:
-        replace_text(options.table, table(found, quick=options.quick))
+        replace_text(options.table, table(by_algorithm, quick=options.quick))
     for name in failed:
         print(f"{name}: runs failed; its results folder says why", file=sys.stderr)
-    return 1 if failed or any(one.outcome == FAILS for judged in found.values() for one in judged) else 0
+    return 1 if failed or any(one.outcome == FAILS for judged in by_algorithm.values() for one in judged) else 0
 
 
 def _run(files: Sequence[tuple[Evaluation, Path]], options: argparse.Namespace) -> list[str]:
@@ -96,25 +98,25 @@ def _run(files: Sequence[tuple[Evaluation, Path]], options: argparse.Namespace) 
     return failed
 
 
-def _write(folder: Path, algorithm: str, found: Sequence[Judged], options: argparse.Namespace) -> None:
+def _write(folder: Path, algorithm: str, criteria: Sequence[Judged], options: argparse.Namespace) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    words = ["./warpbed", "evaluate", algorithm, *(["--quick"] if options.quick else [])]
-    words += ["--only", options.only] if options.only else []
+    argv = ["./warpbed", "evaluate", algorithm, *(["--quick"] if options.quick else [])]
+    argv += ["--only", options.only] if options.only else []
     files = {"JSON": "evaluation.json", "JUnit": "junit.xml"}
-    about = {"kernel": series.DEFAULT, "quick": options.quick, "command": shlex.join(words), "files": files}
+    about = {"kernel": series.DEFAULT, "quick": options.quick, "command": shlex.join(argv), "files": files}
     data = {
         "format": 1,
         "algorithm": algorithm,
         "kernel": series.DEFAULT,
         "quick": options.quick,
-        "criteria": as_data(found),
+        "criteria": as_data(criteria),
     }
     replace_text(folder / files["JSON"], json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    junit.write(folder / files["JUnit"], f"evaluate.{algorithm}", junit.of_criteria(found))
-    replace_text(folder / "index.html", page(algorithm, found, about))
+    junit.write(folder / files["JUnit"], f"evaluate.{algorithm}", junit.of_criteria(criteria))
+    replace_text(folder / "index.html", page(algorithm, criteria, about))
 
 
-def _print(found: dict[str, list[Judged]], folder: Path, options: argparse.Namespace) -> None:
+def _print(by_algorithm: dict[str, list[Judged]], folder: Path, options: argparse.Namespace) -> None:
     rows: list[dict[str, Any]] = [
         {
             "algorithm": algorithm,
@@ -124,15 +126,17 @@ def _print(found: dict[str, list[Judged]], folder: Path, options: argparse.Names
             "outcome": one.outcome,
             "why": "; ".join(said.says for said in one.said if said.outcome == "contradicted"),
         }
-        for algorithm, judged in found.items()
+        for algorithm, judged in by_algorithm.items()
         for one in judged
     ]
     if options.format == "json":
-        print(json.dumps({name: as_data(judged) for name, judged in found.items()}, indent=1, ensure_ascii=False))
+        print(
+            json.dumps({name: as_data(judged) for name, judged in by_algorithm.items()}, indent=1, ensure_ascii=False)
+        )
         return
     print(render(rows, options.format), end="")
     if options.format == "table":
-        for algorithm, judged in found.items():
+        for algorithm, judged in by_algorithm.items():
             counts = Counter(one.outcome for one in judged)
             print(f"{algorithm}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
             print(f"report: {folder / algorithm / 'index.html'}")

@@ -62,8 +62,8 @@ def _execute(options: argparse.Namespace, asked: Prepared, hosts: RunHosts) -> t
     chosen = {id(run) for run in selected(asked, options)}
     jobs = list({job.run_id: job for job in jobs if id(job.run) in chosen}.values())
     missing = [job for job in jobs if not results.is_complete(job.run_id)]
-    found = (problem for job in missing for problem in hosts.of(job.run.experiment).problems(job.plan))
-    if problems := list(dict.fromkeys(found)):
+    obstacles = (problem for job in missing for problem in hosts.of(job.run.experiment).problems(job.plan))
+    if problems := list(dict.fromkeys(obstacles)):
         raise UsageError("\n".join(f"{options.experiment}: host {hosts.kind}: {problem}" for problem in problems))
     progress = Progress(0, 0.0, sys.stdout, terminal())
     summary, begun = Summary(), list[str]()
@@ -94,10 +94,10 @@ def _conclude(
 ) -> int:
     """Print the table, what became of guards and claims, and the report's path; 1 where a guard or a claim fails."""
     print(of_runs(runs, "table"), end="")
-    found = outcomes(runs, asked, folder, unasked)
-    print_outcomes(found)
+    judged = outcomes(runs, asked, folder, unasked)
+    print_outcomes(judged)
     if isinstance(asked.experiment.repeats, Repeats):
         for standing in standings(asked.experiment.repeats, runs):
             print(standing.words())
     print(f"report: {write_report(folder, names=all_names, asked=as_written(asked))}")
-    return 1 if found.guards_failed or found.claims_failed else 0
+    return 1 if judged.guards_failed or judged.claims_failed else 0

@@ -44,14 +44,14 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _of_cells(runs: Sequence[Run], pair: str, form: str) -> str:
-    found = cells.rows(runs)
+    of_cells = cells.rows(runs)
     if pair:
         match = re.fullmatch(r"([^=]+)=([^,]+),([^,]+)", pair)
         if match is None:
             raise UsageError(f"--paired {pair!r}: write a parameter and two of its values, such as cca=cubic,medley")
         try:
-            found = cells.paired_rows(runs, *match.groups())
+            of_cells = cells.paired_rows(runs, *match.groups())
         except AnalysisError as error:
             raise UsageError(f"--paired {pair!r}: {error}") from error
     make = {"json": cells.as_json, "csv": cells.as_csv, "table": cells.render}
-    return make[form](found)
+    return make[form](of_cells)

@@ -92,12 +92,12 @@ def main(options: argparse.Namespace) -> int:
     with spoken_aside(options.format):
         if not options.list and not options.no_run:
             failed = _run(bounds, decider, options, jobs, limit_s)
-    found = [decider.decide(entry) for entry in entries]
-    _print(found, bindings, bounds, decider, options, jobs)
+    judged = [decider.decide(entry) for entry in entries]
+    _print(judged, bindings, bounds, decider, options, jobs)
     if options.junit:
-        junit.write(options.junit, "reproduction", junit.of_entries(found))
+        junit.write(options.junit, "reproduction", junit.of_entries(judged))
     if options.to_store:
-        _store(found, bindings)
+        _store(judged, bindings)
     if options.pages:
         with spoken_aside(options.format):
             for file in _pages(options, bindings, decider):
@@ -106,7 +106,7 @@ def main(options: argparse.Namespace) -> int:
         print(f"{name}: runs failed; its results folder says why", file=sys.stderr)
     if options.list:
         return 0
-    return 1 if failed or any(one.failed for one in found) else 0
+    return 1 if failed or any(one.failed for one in judged) else 0
 
 
 def _is_time(text: str) -> bool:
@@ -149,7 +149,7 @@ def _run(
     return failed
 
 
-def _store(found: Sequence[Judged], bindings: Bindings) -> None:
+def _store(judged: Sequence[Judged], bindings: Bindings) -> None:
     from store import outcomes  # a command that reads no records starts without what reads them
     from store.connect import connected
     from store.migrate import require
@@ -158,11 +158,11 @@ def _store(found: Sequence[Judged], bindings: Bindings) -> None:
     names = {bound.file: bound.experiment.name for bound in bindings.experiments}
     with connected("writer", autocommit=True) as connection:
         require(connection)
-        outcomes.put(connection, found, places, names)
+        outcomes.put(connection, judged, places, names)
 
 
 def _print(
-    found: Sequence[Judged],
+    judged: Sequence[Judged],
     bindings: Bindings,
     bounds: Sequence[Bound],
     decider: Decider,
@@ -170,12 +170,12 @@ def _print(
     jobs: int,
 ) -> None:
     if options.format == "json":
-        print(json.dumps([_data(one, bindings) for one in found], indent=1, ensure_ascii=False))
+        print(json.dumps([_data(one, bindings) for one in judged], indent=1, ensure_ascii=False))
         return
-    print(render([_row(one, bindings, brief=options.list) for one in found], options.format), end="")
+    print(render([_row(one, bindings, brief=options.list) for one in judged], options.format), end="")
     if options.format == "csv":
         return
-    comparable = [one for one in found if one.entry.comparable != "no"]
+    comparable = [one for one in judged if one.entry.comparable != "no"]
     print(
         f"{len(comparable)} entries that can be compared: "
         + ", ".join(f"{n} {word}" for word, n in counts(comparable).items())
@@ -190,7 +190,8 @@ def _row(one: Judged, bindings: Bindings, *, brief: bool) -> dict[str, Any]:
 
 def _data(one: Judged, bindings: Bindings) -> dict[str, Any]:
     return {
-        "entry": one.entry.id, "title": one.entry.title, "where": one.entry.where.model_dump(), "comparable": one.entry.comparable,
+        "entry": one.entry.id, "title": one.entry.title, "where": one.entry.where.model_dump(),
+        "comparable": one.entry.comparable,
         "outcome": one.outcome, "explained": one.explained, "reason": one.reason, "open": list(one.open_claims),
         "decided_by": bindings.how(one.entry.id),
         "evidence": [
@@ -204,6 +205,6 @@ def _data(one: Judged, bindings: Bindings) -> dict[str, Any]:
 def _pages(options: argparse.Namespace, bindings: Bindings, decider: Decider) -> list[Path]:
     """The pages of the theses that were asked for, whole, and the one over all, which the record makes possible."""
     asked = {entry.id.partition("-")[0] for entry in chosen(bindings, options.what)}
-    found = [decider.decide(entry) for entry in bindings.entries.values()]
+    judged = [decider.decide(entry) for entry in bindings.entries.values()]
     record = decider.record((*bindings.experiments, *bindings.beyond))
-    return write_pages(options.pages, bindings.theses, found, record, only=asked, beyond=decider.beyond())
+    return write_pages(options.pages, bindings.theses, judged, record, only=asked, beyond=decider.beyond())

@@ -108,7 +108,7 @@ def _checked(folder: Path, one: Recorded, options: argparse.Namespace) -> Prepar
     if options.host is None and prepared.experiment.host != one.host:
         raise UsageError(f"{one.file}: asks for host {prepared.experiment.host}, the bundle says {one.host}")
     if prepared.errors:
-        raise UsageError("\n".join(f"{one.file}: {found.rule}: {found.message}" for found in prepared.errors))
+        raise UsageError("\n".join(f"{one.file}: {finding.rule}: {finding.message}" for finding in prepared.errors))
     return prepared
 
 
@@ -164,20 +164,20 @@ def _again(
         raise UsageError(f"{one.file}: nothing was run; the reason is above")
     kind = options.host or prepared.experiment.host
     ids = answered_ids(prepared, kind, store)
-    made = [load_run(store.folder / name) for name in ids if (store.folder / name).is_dir()]
+    repeated = [load_run(store.folder / name) for name in ids if (store.folder / name).is_dir()]
     chosen = {(repr(run.params), run.seed) for run in select(prepared.runs, options.only)}
     wanted = [run for run in recorded if not options.only or (repr(dict(run.params)), run.seed) in chosen]
-    for line in _machines(wanted, made):
+    for line in _machines(wanted, repeated):
         print(f"{one.name}: {line}")
-    rows = compare(wanted, made)
+    rows = compare(wanted, repeated)
     return rows, any(row.outcome == "not made" for row in rows)
 
 
-def _machines(recorded: Sequence[Run], made: Sequence[Run]) -> list[str]:
+def _machines(recorded: Sequence[Run], repeated: Sequence[Run]) -> list[str]:
     """What decides packets and is not the same here, a line each."""
-    if not recorded or not made:
+    if not recorded or not repeated:
         return []
-    then, now = dict(recorded[0].inputs), dict(made[0].inputs)
+    then, now = dict(recorded[0].inputs), dict(repeated[0].inputs)
     lines = (
         []
         if then.get("kernel") == now.get("kernel")

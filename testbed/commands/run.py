@@ -11,21 +11,15 @@ from typing import Any
 from analysis.results import load_experiment
 from hosts.registry import HOST_KINDS
 from testbed import ansible
-from testbed.commands.arguments import selection
-from testbed.commands.execute import executed
-from testbed.commands.output import add_format, of_runs
+from testbed.commands.execute import arguments, executed
+from testbed.commands.output import of_runs
 from testbed.commands.prepared import begun_ids, hosts_of, kind_of, prepared, selected
 from testbed.engine import options as engine
 from testbed.ready import ready_hosts
 from testbed.results import Results
 
+__all__ = ["HELP", "arguments", "main"]
 HELP = "install and build prerequisites, execute missing runs, write the report"
-
-
-def arguments(command: argparse.ArgumentParser) -> None:
-    selection(command)
-    engine.arguments(command)
-    add_format(command)
 
 
 def main(options: argparse.Namespace) -> int:

@@ -264,9 +264,9 @@ class _Round:
             self._todo.append(job)
             return
         where = f"worker {worker}, " if worker else ""
-        words = f"{message} ({where}attempt {attempts})"
-        self._summary.failed[job.run_id] = words
-        self._report(job, event="failed", message=words)
+        reason = f"{message} ({where}attempt {attempts})"
+        self._summary.failed[job.run_id] = reason
+        self._report(job, event="failed", message=reason)
 
     def _report(self, job: Job, **event: Any) -> None:
         self._runner._report({"run": job.run_id, "of_s": job.plan.duration_s, **event})

@@ -68,22 +68,22 @@ class Store:
             files = self._fs.ls(f"{self._root}/{place}", detail=False)
         except FileNotFoundError:
             return []
-        found = []
+        documents = []
         for file in sorted(str(one) for one in files):
             if file.endswith(f".tar{DESCRIPTION}"):
                 try:
-                    told = json.loads(self._fs.cat_file(file))
-                    found.append(
+                    document = json.loads(self._fs.cat_file(file))
+                    documents.append(
                         Entry(
                             f"{place}/{Path(file).name.removesuffix(DESCRIPTION)}",
-                            int(told["bytes"]),
-                            str(told["sha256"]),
-                            dict(told["says"]),
+                            int(document["bytes"]),
+                            str(document["sha256"]),
+                            dict(document["says"]),
                         )
                     )
                 except (OSError, ValueError, KeyError, TypeError):
                     continue  # half written: there is nothing yet
-        return found
+        return documents
 
     def get(self, entry: Entry, folder: Path, *, trusted: bool = False) -> None:
         """Unpack an entry into a folder that is empty. trusted: links too, of what this user's client has packed.

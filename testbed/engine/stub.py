@@ -175,10 +175,10 @@ def _followed(
     import time
 
     last: tuple[str, str, object] | None = None
-    told = 0.0
-    with tempfile.TemporaryFile() as words:
+    reported_s = 0.0
+    with tempfile.TemporaryFile() as output:
         process: Any = subprocess.Popen(
-            [*command, str(os.getpid()), str(cpu)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words,
+            [*command, str(os.getpid()), str(cpu)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output,
             env=environment, cwd="/", close_fds=False,
         )  # fmt: skip
         worker.warpbed_processes.setdefault(order["session"], set()).add(process)
@@ -192,8 +192,10 @@ def _followed(
                 event = json.loads(line)
                 if event["event"] == "result":
                     last = (event["status"], event["message"], event.get("entry"))
-                elif event["event"] in ("started", "progress") and (not told or time.monotonic() - told > EVENT_S):
-                    told = time.monotonic()
+                elif event["event"] in ("started", "progress") and (
+                    not reported_s or time.monotonic() - reported_s > EVENT_S
+                ):
+                    reported_s = time.monotonic()
                     worker.log_event(order["topic"], {**event, "worker": who})
             code = process.wait()
         finally:
@@ -206,8 +208,8 @@ def _followed(
                 process.stdin.close()
             except OSError:
                 pass
-        words.seek(0)
-        said = words.read().decode(errors="replace").strip()
+        output.seek(0)
+        said = output.read().decode(errors="replace").strip()
     if last is not None:
         return last
     if order["session"] in worker.warpbed_stopped:

@@ -55,8 +55,8 @@ class Supplies:
 
     def program(self) -> dict[str, Any]:
         """Where the project's code and its environment are: as the client sees them, and in the store."""
-        found: dict[str, Any] = {"root": str(ROOT), "python": sys.executable, "venv": Path(sys.prefix).name}
-        return {**found, "code": self._code} if self._url else found
+        content: dict[str, Any] = {"root": str(ROOT), "python": sys.executable, "venv": Path(sys.prefix).name}
+        return {**content, "code": self._code} if self._url else content
 
     def fetch(self, entry: Entry | dict[str, Any], results: Results, run_id: str) -> bool:
         """Give a run of the store its name among the results, and take it from the store; False where it is not whole."""

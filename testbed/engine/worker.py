@@ -76,12 +76,12 @@ def main() -> int:
         status, message, entry = "lacking", str(error), None
     except OSError as error:
         status, message, entry = "failed", f"{error.filename or 'a file'}: {error.strerror or error}", None
-    told = (
+    answer = (
         None
         if entry is None
         else {"name": entry.name, "bytes": entry.bytes, "sha256": entry.sha256, "says": entry.says}
     )
-    say({"event": "result", "status": status, "message": message, "entry": told})
+    say({"event": "result", "status": status, "message": message, "entry": answer})
     return 0
 
 
@@ -104,11 +104,13 @@ def made(order: Order) -> tuple[str, str, Entry | None]:
         status, message, _ = _outcome(order, results, host)
         if status == "stopped":
             return status, message, None
-        found = results.path(order.job.run_id) if status == "done" else results.folder / f"{order.job.run_id}.failed-1"
-        if not found.is_dir():
+        run_folder = (
+            results.path(order.job.run_id) if status == "done" else results.folder / f"{order.job.run_id}.failed-1"
+        )
+        if not run_folder.is_dir():
             return status, message, None
         says = {"status": status, "run": order.job.run_id, "message": message}
-        return status, message, Store(order.store).put(found, f"runs/{order.experiment}/{order.job.run_id}", says)
+        return status, message, Store(order.store).put(run_folder, f"runs/{order.experiment}/{order.job.run_id}", says)
 
 
 def _outcome(order: Order, results: Results, host: VirtualHost) -> tuple[str, str, Entry | None]:

@@ -27,7 +27,7 @@ def decided(evaluation: Evaluation, file: Path, results: Path, page_folder: Path
     names = answered_ids(asked, experiment.host, place)
     runs = load_experiment(place.folder, names) if place.folder.is_dir() else ()
     done = [run for run in runs if run.complete]
-    found = outcomes_of(runs, asked, place.folder).claims if done else ()
+    claims_checked = outcomes_of(runs, asked, place.folder).claims if done else ()
     tested = experiment.sweep.factorial[UNDER_TEST][-1] if experiment.sweep is not None else ""
     # runs of the others alone say nothing of the one under test
     is_there = any(run.params.get(UNDER_TEST) == tested for run in done)
@@ -39,8 +39,8 @@ def decided(evaluation: Evaluation, file: Path, results: Path, page_folder: Path
         section=criterion.section,
         level=criterion.level,
         asks=criterion.asks,
-        outcome=outcomes.outcome_of([finding.outcome for finding in found]) if is_there else outcomes.NOT_RUN,
-        said=outcomes.said(found) if is_there else (),
+        outcome=outcomes.outcome_of([finding.outcome for finding in claims_checked]) if is_there else outcomes.NOT_RUN,
+        said=outcomes.said(claims_checked) if is_there else (),
         measured=outcomes.measured(runs, experiment.metrics, UNDER_TEST) if done else (),
         verdicts=outcomes.verdicts(runs),
         report=os.path.relpath(report, page_folder) if report.exists() else "",

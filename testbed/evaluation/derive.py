@@ -44,7 +44,7 @@ def evaluations(folder: Path = FOLDER) -> list[Evaluation]:
 
     Raises SpecError for one that has no criterion, or no parameter `cca` with several values.
     """
-    found = []
+    by_file = []
     for path in sorted(folder.glob("*.yml")):
         experiment, document = load(path)
         if experiment.criterion is None:
@@ -57,8 +57,8 @@ def evaluations(folder: Path = FOLDER) -> list[Evaluation]:
         if len(values) < 2:
             message = f"an evaluation sweeps {UNDER_TEST} over at least two algorithms, of which the last is under test"
             raise SpecError([Problem(str(path), document.line(("sweep",)), f"sweep.factorial.{UNDER_TEST}", message)])
-        found.append(Evaluation(path.stem, path, experiment.criterion, data))
-    return found
+        by_file.append(Evaluation(path.stem, path, experiment.criterion, data))
+    return by_file
 
 
 def chosen(only: str, all_of_them: list[Evaluation]) -> list[Evaluation]:

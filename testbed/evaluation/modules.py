@@ -25,14 +25,14 @@ def name_of(folder: Path) -> str:
     """
     if not folder.is_dir():
         raise UsageError(f"--module {folder}: no such folder")
-    found = sorted(match[1] for file in folder.iterdir() if (match := MODULE.fullmatch(file.name)))
-    if len(found) != 1:
-        listed = ", ".join(f"tcp_{name}.c" for name in found) or "none"
+    names = sorted(match[1] for file in folder.iterdir() if (match := MODULE.fullmatch(file.name)))
+    if len(names) != 1:
+        listed = ", ".join(f"tcp_{name}.c" for name in names) or "none"
         raise UsageError(
             f"--module {folder}: one file tcp_NAME.c is needed, there is {listed}; see ./warpbed new-algorithm"
         )
-    check_name(found[0], ROOT)
-    return found[0]
+    check_name(names[0], ROOT)
+    return names[0]
 
 
 def checkout(folder: Path, target: Path) -> Path:

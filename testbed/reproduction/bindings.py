@@ -65,10 +65,10 @@ class Bindings:
 
     def how(self, entry: str) -> str:
         """What decides an entry, in a few words."""
-        found = [Path(bound.file).name for bound in self.of(entry)]
-        found += ["a calculation"] if entry in REGISTRY else []
-        if found:
-            return ", ".join(found)
+        files = [Path(bound.file).name for bound in self.of(entry)]
+        files += ["a calculation"] if entry in REGISTRY else []
+        if files:
+            return ", ".join(files)
         return "" if self.entries[entry].comparable == "no" else "not bound yet"
 
 
@@ -128,12 +128,12 @@ def _beyond_problems(experiment: Experiment, document: Document, entries: Mappin
 
 
 def _named(experiment: Experiment, which: str) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+    by_part: dict[str, list[str]] = {}
     for one in (*experiment.claims, *experiment.published):
         for name in getattr(one, which, ()):
             entry, _, part = name.partition("/")
-            found.setdefault(entry, []).append(part)
-    return {entry: tuple(dict.fromkeys(parts)) for entry, parts in found.items()}
+            by_part.setdefault(entry, []).append(part)
+    return {entry: tuple(dict.fromkeys(parts)) for entry, parts in by_part.items()}
 
 
 def _problems(experiment: Experiment, document: Document, entries: Mapping[str, Entry]) -> Iterator[Problem]:
@@ -156,15 +156,15 @@ def _wrong(name: str, one: Claim | Published, entries: Mapping[str, Entry]) -> I
         yield from strange(one, entries[entry])
 
 
-def chosen(bindings: Bindings, words: Sequence[str]) -> list[Entry]:
+def chosen(bindings: Bindings, names: Sequence[str]) -> list[Entry]:
     """The entries that the words name: a thesis, an entry, or an entry without its thesis where that says which; all without words.
 
     Raises UsageError for a word that names nothing.
     """
-    if not words:
+    if not names:
         return list(bindings.entries.values())
-    found: dict[str, Entry] = {}
-    for word in words:
+    by_id: dict[str, Entry] = {}
+    for word in names:
         named = [entry for entry in bindings.entries.values() if word in (entry.id, entry.id.partition("-")[0])]
         named = named or [entry for entry in bindings.entries.values() if entry.id.partition("-")[2] == word]
         if not named:
@@ -172,5 +172,5 @@ def chosen(bindings: Bindings, words: Sequence[str]) -> list[Entry]:
             raise UsageError(f"{word}: no thesis or entry of that name; {nearest(word, known)}; --list shows all")
         if len({entry.id.partition("-")[0] for entry in named}) > 1:
             raise UsageError(f"{word}: {', '.join(entry.id for entry in named)}; write which")
-        found |= {entry.id: entry for entry in named}
-    return list(found.values())
+        by_id |= {entry.id: entry for entry in named}
+    return list(by_id.values())

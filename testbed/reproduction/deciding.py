@@ -127,10 +127,10 @@ class Decider:
                 (name.partition("/")[2], which == "explains") for name, which in mine if name.startswith(f"{entry.id}/")
             ]
             if parts:
-                found = claims.check(claim, standing.runs, self._elsewhere)
+                finding = claims.check(claim, standing.runs, self._elsewhere)
                 waiting = sum(about(claim, params) for params in standing.missing_params)
                 for part, explains in parts:
-                    one = of_claim(found, part, bound.file, explains=explains)
+                    one = of_claim(finding, part, bound.file, explains=explains)
                     if waiting and one.held == "holds":  # so far
                         one = dataclasses.replace(
                             one, held="undecided", reason=f"so far it holds; {waiting} of its runs are missing"
@@ -146,9 +146,9 @@ class Decider:
         name, parts, function = MEASURED.get(entry.id, ("", (), None))
         if function is None or name != standing.prepared.experiment.name:
             return
-        found = list(of_checks(self.checks(entry, standing), standing.bound.file))
-        yield from found
-        if not found or standing.missing_params:
+        evidence = list(of_checks(self.checks(entry, standing), standing.bound.file))
+        yield from evidence
+        if not evidence or standing.missing_params:
             yield from (Evidence(part, "order", "not run yet", standing.bound.file) for part in parts)
 
     def beyond(self) -> list[Beyond]:
@@ -177,7 +177,7 @@ class Decider:
 
     def record(self, bounds: Sequence[Bound]) -> dict[str, tuple[Experiment, Recorded]]:
         """What the pages need of each experiment that has runs: file → (experiment, runs and comparisons)."""
-        found = {}
+        by_file = {}
         for bound in bounds:
             standing = self.standing(bound)
             runs = tuple(run for run in standing.runs if run.complete)
@@ -185,11 +185,11 @@ class Decider:
                 continue
             names = [name for name, (by, _, _) in MEASURED.items() if by == bound.experiment.name]
             checks = {name: tuple(self.checks(self._bindings.entries[name], standing)) for name in names}
-            found[bound.file] = (
+            by_file[bound.file] = (
                 bound.experiment,
                 Recorded(runs, {name: all_ for name, all_ in checks.items() if all_}),
             )
-        return found
+        return by_file
 
     def _elsewhere(self, name: str) -> Sequence[Run]:
         own = next((bound for bound in self._bindings.experiments if bound.experiment.name == name), None)
@@ -209,7 +209,7 @@ def about(claim: Claim, params: Mapping[str, Any]) -> bool:
     )
 
 
-def counts(found: Sequence[Judged]) -> Mapping[str, int]:
+def counts(judged: Sequence[Judged]) -> Mapping[str, int]:
     """How many entries came to what, in the words of `Judged.word`."""
-    words = [one.word for one in found]
-    return {word: words.count(word) for word in dict.fromkeys(sorted(words))}
+    outcomes = [one.word for one in judged]
+    return {word: outcomes.count(word) for word in dict.fromkeys(sorted(outcomes))}

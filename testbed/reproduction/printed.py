@@ -23,14 +23,14 @@ POWERS = range(-6, 7)
 def printed(entry: Entry) -> set[float]:
     """Every number of an entry: of its published data, of texts in them (1/9, "3 to 5, up to"), and of its claims."""
     texts = [*_texts(entry.published.numbers), *entry.published.claims]
-    found = set(numbers_in(entry.published.numbers))
+    known_numbers = set(numbers_in(entry.published.numbers))
     for text in texts:
         for match in _NUMBER.finditer(text):
             value = float(re.sub(r"[ \u202f]", "", match.group(1)))
-            found.add(value)
+            known_numbers.add(value)
             if match.group(2):
-                found.add(value / float(match.group(2)))
-    return found
+                known_numbers.add(value / float(match.group(2)))
+    return known_numbers
 
 
 def _texts(value: Any) -> Iterator[str]:

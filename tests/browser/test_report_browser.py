@@ -37,7 +37,8 @@ HOSTILE = "<img src=x onerror=\"document.title='owned'\"></script><script>docume
 APPLICATIONS = [
     {"flow": "web", "app": "web", "src": "d1", "dst": "s1", "cca": "reno", "pages_loaded": 12, "page_load_p95_s": 1.25},
     {"flow": "probe", "app": "packet_pairs", "src": "s1", "dst": "d1", "cca": None, "sent_pairs": 40, "gaps": [
-        {"input_gap_s": gap, "output_gap_s": max(gap, 0.002), "output_gap_min_s": gap, "output_gap_max_s": 0.004, "pairs": 20}
+        {"input_gap_s": gap, "output_gap_s": max(gap, 0.002), "output_gap_min_s": gap, "output_gap_max_s": 0.004,
+            "pairs": 20}
         for gap in (0.001, 0.003)]},
 ]  # fmt: skip
 

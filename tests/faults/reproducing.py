@@ -10,21 +10,10 @@ from testbed import cli, runner
 from testbed.commands import reproduce
 from testbed.commands import run as run_command
 from testbed.reproduction.bindings import read
+from tests.catalogues import catalogue
 from tests.faults.cases import EXPERIMENT, RecordedHost, _collect_in_fork, whole_runs
 
-CATALOGUE = """\
-# SPDX-License-Identifier: Apache-2.0
-catalogue: t2000
-thesis: A thesis
-entries:
-  - id: t2000-fig1
-    title: A figure
-    where: {section: '1', page: '1'}
-    kind: figure
-    comparable: 'yes'
-    published: {claims: [Something arrives]}
-    cost: {virtual_s: 1, mbit_s: 1, runs: 1, gbit: 0.001}
-"""
+CATALOGUE = catalogue("{claims: [Something arrives]}")
 CLAIM = """\
 claims:
   - {source: fig 1, metric: goodput_mbps, bounds: {min: 0}, decides: [t2000-fig1/1]}

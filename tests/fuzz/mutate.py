@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from typing import Any
 
 WORDS = (
-    "0", "-1", "1", "1e400", "-0.0", "nan", "inf", "9" * 40, "0x" + "f" * 40, "null", "true", "''", '""', "[]", "{}", "[[]]", "{a: b}",
-    "~", "*a", "&a b", "!!python/object:os.system x", "../../x", "/etc/passwd", "x" * 300, '"\\e[2J"', '"\\uD800"', '"{{ 7*7 }}"', "=2+2",
-    "1s", "0s", "99999999h", "1e9mbit", "0mbit", "1p", "5%", "200%", "2026-11-22", "1:2:3", "a b", "a/b", "a.b", "${x}", "- x",
+    "0", "-1", "1", "1e400", "-0.0", "nan", "inf", "9" * 40, "0x" + "f" * 40, "null", "true", "''", '""', "[]", "{}",
+    "[[]]", "{a: b}",
+    "~", "*a", "&a b", "!!python/object:os.system x", "../../x", "/etc/passwd", "x" * 300, '"\\e[2J"', '"\\uD800"',
+    '"{{ 7*7 }}"', "=2+2",
+    "1s", "0s", "99999999h", "1e9mbit", "0mbit", "1p", "5%", "200%", "2026-11-22", "1:2:3", "a b", "a/b", "a.b",
+    "${x}", "- x",
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
-    None, True, 0, -1, 1.5, 10**30, -(10**400), float("nan"), float("inf"), "", "x" * 300, "\x1b[2J", "\ud800", "=2+2", "<script>",
+    None, True, 0, -1, 1.5, 10**30, -(10**400), float("nan"), float("inf"), "", "x" * 300, "\x1b[2J", "\ud800", "=2+2",
+    "<script>",
     "../../x", [], {}, [[]], [None], {"": None}, ["a"] * 50, {"a": {"b": {"c": 1}}},
 )  # fmt: skip
 SCALAR = re.compile(rb"(?<=[:\-,\[{] )[^\n,\]}]+")

@@ -6,18 +6,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from base.paths import cache_dir
 from hosts.virtual.launch import GuestKernel
-from kernels import series
-from kernels.build_key import find_build
 from tests import lab
 from tests.checkout import copied
 
@@ -42,7 +37,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
-def checkout(kernel: GuestKernel, tmp_path: Path) -> Iterator[Path]:
+def checkout(kernel: GuestKernel, tmp_path: Path) -> Path:
     """The copy, with the page's examples in it."""
     root = copied(tmp_path / "checkout")
     examples = dict(FILE.findall(PAGE.read_text()))
@@ -50,10 +45,7 @@ def checkout(kernel: GuestKernel, tmp_path: Path) -> Iterator[Path]:
     for name, text in examples.items():
         assert not (root / name).exists(), f"{name} exists; the page's example needs another name"
         (root / name).write_text(text)
-    yield root
-    built = find_build(series.DEFAULT, root=root).path
-    if built and Path(built) != kernel.linux.parent and Path(built).parent == cache_dir() / "kernels":
-        shutil.rmtree(built, ignore_errors=True)
+    return root
 
 
 def warpbed(root: Path, *arguments: str) -> str:

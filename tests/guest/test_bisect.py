@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from base.paths import cache_dir
 from hosts.virtual.launch import GuestKernel
 from tests import lab
 from tests.waiting import wait_until
@@ -35,15 +32,9 @@ claims:
 """
 
 
-@pytest.fixture(autouse=True)
-def builds(kernel: GuestKernel) -> Iterator[None]:
-    """Builds of this test's own module go; others' that came meanwhile stay."""
-    yield
-    for file in (cache_dir() / "kernels").glob(f"*/modules/tcp_{NAME}.ko"):
-        shutil.rmtree(file.parents[1], ignore_errors=True)
-
-
-def test_the_commit_that_stopped_backing_off_is_found_beside_one_that_does_not_build(tmp_path: Path) -> None:
+def test_the_commit_that_stopped_backing_off_is_found_beside_one_that_does_not_build(
+    kernel: GuestKernel, tmp_path: Path
+) -> None:
     """Five commits: as the template, a comment, one that does not compile, the planted bug, another comment. The middle one is asked
     first and skipped; then the second, which holds; what is left are the third and the fourth, and the fourth is judged."""
     tree = tmp_path / "tree"

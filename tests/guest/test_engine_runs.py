@@ -103,13 +103,15 @@ def test_a_worker_that_shares_no_files_fetches_what_it_needs_by_key(
     cluster.worker("far", {"WARPBED_CACHE": str(elsewhere)})
     file = lab.write(tmp_path, TEXT)
     words = lab.warpbed(
-        "execute", file, "--engine", "dask", "--scheduler", cluster.address, "--results", tmp_path / "dask", "--only", "cca=cubic",
+        "execute", file, "--engine", "dask", "--scheduler", cluster.address, "--results", tmp_path / "dask", "--only",
+        "cca=cubic",
         code=1,
     )  # fmt: skip
     assert words.count("is not there, and this worker makes none") == 1 and "worker far" in words, "one clear error"
     url = f"file://{tmp_path}/store"
     lab.warpbed(
-        "execute", file, "--engine", "dask", "--scheduler", cluster.address, "--results", tmp_path / "dask", "--store", url,
+        "execute", file, "--engine", "dask", "--scheduler", cluster.address, "--results", tmp_path / "dask", "--store",
+        url,
     )  # fmt: skip
     assert digests(tmp_path / "dask/small") == digests(alone)
     assert {path.name for path in (elsewhere).iterdir()} >= {"kernels", "native", "userland", "engine"}
@@ -129,7 +131,8 @@ def test_killed_workers_and_clients_lose_nothing_and_count_nothing_twice(
     file, results = lab.write(tmp_path, LONGER), tmp_path / "results"
     arguments = ("execute", file, "--engine", "dask", "--scheduler", cluster.address, "--results", results)
     client = subprocess.Popen(
-        lab.command(*arguments), cwd=lab.ROOT, env={**os.environ, "PYTHONPATH": str(lab.ROOT)}, stdin=subprocess.DEVNULL,
+        lab.command(*arguments), cwd=lab.ROOT, env={**os.environ, "PYTHONPATH": str(lab.ROOT)},
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
@@ -167,7 +170,8 @@ def test_a_failed_run_comes_home_with_its_logs_and_the_workers_name(
 def test_ctrl_c_ends_what_runs_and_leaves_nothing(kernel: GuestKernel, tmp_path: Path) -> None:
     file, results = lab.write(tmp_path, LONGER), tmp_path / "results"
     client = subprocess.Popen(
-        lab.command("execute", file, "--engine", "dask", "--workers", "1", "--results", results), cwd=lab.ROOT, text=True,
+        lab.command("execute", file, "--engine", "dask", "--workers", "1", "--results", results), cwd=lab.ROOT,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(lab.ROOT)}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip

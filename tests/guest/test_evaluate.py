@@ -4,16 +4,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from base.paths import cache_dir
-from hosts.virtual.launch import GuestKernel
 from tests import lab
 from tests.waiting import wait_until
 
@@ -22,15 +18,6 @@ BACKS_OFF = "u32 ssthresh = max_t(u32, cwnd - div_u64(given_up, 100), 2);"
 NEVER = "u32 ssthresh = max_t(u32, cwnd + div_u64(given_up, 100), 2);"
 
 pytestmark = pytest.mark.timeout(1200)
-
-
-@pytest.fixture(autouse=True)
-def builds(kernel: GuestKernel) -> Iterator[None]:
-    """Builds of this test's own modules go; others' that came meanwhile stay."""
-    yield
-    for file in (cache_dir() / "kernels").glob("*/modules/tcp_*.ko"):
-        if file.stem in ("tcp_eta", "tcp_theta"):
-            shutil.rmtree(file.parents[1], ignore_errors=True)
 
 
 def evaluated(folder: Path, name: str, source: str, code: int) -> dict[str, Any]:

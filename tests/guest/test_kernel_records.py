@@ -12,7 +12,7 @@ import pytest
 from hosts.base import Execution
 from hosts.virtual.launch import GuestKernel, execute
 from testbed.experiments import prepare
-from tests import lab
+from tests import kept_results, lab
 
 LOSSES = lab.SMALL.replace("buffer: 40p", "buffer: 40p, loss: 0.5%")
 CASES = {
@@ -28,7 +28,7 @@ CLOCK_NS = 1000
 def by(folder: Path, who: str, text: str) -> Path:
     here = folder / who
     here.mkdir()
-    (run,) = lab.runs(lab.execute(here, text + f"virtual: {{recorded_by: {who}}}\n"))
+    (run,) = lab.runs(kept_results.results(here, text + f"virtual: {{recorded_by: {who}}}\n"))
     path: Path = run["path"]
     return path
 

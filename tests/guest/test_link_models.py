@@ -43,8 +43,10 @@ RANDOM = {
     "jitter in order": Traffic({"delay": "100ms jitter=5ms"}, MANY, MS),
     "jitter of a rate": Traffic({"rate": "10mbit", "delay": "100ms jitter=5ms order=any", "buffer": "9p"}, MANY, MS),
     "red": Traffic({**OVERLOADED, "queue": "red min=10p max=50p p=10% packet=1000B"}, MANY, 768_000, (1000,)),
-    "red adaptive": Traffic({**OVERLOADED, "queue": "red min=10p max=50p p=2% packet=1000B adaptive"}, MANY, 696_000, (1000,)),
-    "codel": Traffic({**OVERLOADED, "buffer": "9000p", "queue": "codel target=5ms interval=100ms"}, MANY // 2, 640_000, (1000,)),
+    "red adaptive": Traffic({**OVERLOADED, "queue": "red min=10p max=50p p=2% packet=1000B adaptive"}, MANY, 696_000,
+        (1000,)),
+    "codel": Traffic({**OVERLOADED, "buffer": "9000p", "queue": "codel target=5ms interval=100ms"}, MANY // 2, 640_000,
+        (1000,)),
     "pie": Traffic({**OVERLOADED, "queue": "pie target=20ms"}, MANY, 727_000, (1000,)),
     "both": Traffic({"delay": "steps 0s=30ms 10s=50ms jitter=2ms", "loss": "gilbert-elliott p=2% r=25%"}, MANY, MS),
 }  # fmt: skip
@@ -244,7 +246,8 @@ EXACT = {
     "pfifo": Traffic({"rate": "1mbit", "delay": "1ms", "buffer": "17p"}, 60, 0, (1000,)),
     "bfifo": Traffic({"rate": "1mbit", "delay": "1ms", "buffer": "10KB"}, 60, 0, (1000,)),
     "aggregated": Traffic({"delay": "20ms aggregate=5ms"}, 5000, 300_000),
-    "policer": Traffic({"rate": "8mbit", "delay": "3ms", "buffer": "10KB", "queue": "policer"}, 10_000, 400_000, (1000,)),
+    "policer": Traffic({"rate": "8mbit", "delay": "3ms", "buffer": "10KB", "queue": "policer"}, 10_000, 400_000,
+        (1000,)),
     "own": Traffic({"rate": "steps 0s=1mbit 1h=2mbit", "delay": "1ms", "buffer": "17p"}, 60, 0, (1000,)),
 }  # fmt: skip
 

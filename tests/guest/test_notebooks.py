@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,6 @@ import pytest
 
 from base.paths import cache_dir
 from hosts.virtual.launch import GuestKernel
-from kernels import series
-from kernels.build_key import find_build
 from tests.checkout import copied
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -37,7 +33,6 @@ class Checkout:
         self.root = copied(root, modules=modules)  # with all modules, the kernel build is the one that is there
         entry = f'#!/bin/sh\nexport PYTHONPATH={self.root}\nexec {sys.executable} -P -m testbed "$@"\n'
         (self.root / "warpbed").write_text(entry)
-        self.builds: set[Path] = set()
 
     def execute(self, name: str) -> list[dict[str, Any]]:
         """Execute a notebook; returns its cells with what they show."""
@@ -49,8 +44,6 @@ class Checkout:
             [sys.executable, "-P", "-c", EXECUTE, self.root / "notebooks" / name, done_file, self.root],
             env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=1600,
         )  # fmt: skip
-        if path := find_build(series.DEFAULT, root=self.root).path:
-            self.builds.add(Path(path))
         assert done.returncode == 0, done.stderr
         cells: list[dict[str, Any]] = json.loads(done_file.read_text())["cells"]
         return cells
@@ -62,13 +55,9 @@ def whole(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> Chec
 
 
 @pytest.fixture
-def checkout(kernel: GuestKernel, tmp_path: Path) -> Iterator[Checkout]:
+def checkout(kernel: GuestKernel, tmp_path: Path) -> Checkout:
     """One whose builds are its own."""
-    checkout = Checkout(tmp_path / "checkout", modules=False)
-    yield checkout
-    for build in checkout.builds - {kernel.linux.parent}:
-        if build.parent == cache_dir() / "kernels":
-            shutil.rmtree(build, ignore_errors=True)
+    return Checkout(tmp_path / "checkout", modules=False)
 
 
 def shown(cells: list[dict[str, Any]]) -> str:

@@ -27,7 +27,8 @@ FAST = "steps 0s=1mbit 10s=100mbit"
 STEEP = "red_packets min=5p max=50p p=50% weight=0.02 packet=1000B"
 JOBS = {
     # frames come 1.3 times too fast: the average passes min, max, and falls again; no two events in one instant
-    "hard": Traffic({"rate": "steps 0s=1mbit 1h=1mbit", "delay": "7ms", "buffer": "500p", "queue": WORDS}, COUNT, 6_131_017, (1000,)),
+    "hard": Traffic({"rate": "steps 0s=1mbit 1h=1mbit", "delay": "7ms", "buffer": "500p", "queue": WORDS}, COUNT,
+        6_131_017, (1000,)),
     "gentle": Traffic(
         {"rate": "steps 0s=1mbit 1h=1mbit", "delay": "7ms", "buffer": "500p", "queue": WORDS + " gentle"},
         COUNT, 4_131_017, (1000,)),
@@ -36,7 +37,8 @@ JOBS = {
     "overfull": Traffic(
         {"rate": "steps 0s=1mbit 1h=1mbit", "delay": "7ms", "buffer": "8p", "queue": STEEP}, COUNT, 4_131_017, (1000,)),
     "shaped": Traffic({"rate": "1mbit", "delay": "7ms", "buffer": "500p", "queue": WORDS}, COUNT, 6_131_017, (1000,)),
-    "full": Traffic({"rate": "1mbit", "delay": "1ms", "buffer": "17p", "queue": "red_packets min=100p max=300p"}, 60, 0, (1000,)),
+    "full": Traffic({"rate": "1mbit", "delay": "1ms", "buffer": "17p", "queue": "red_packets min=100p max=300p"}, 60,
+        0, (1000,)),
 }  # fmt: skip
 
 

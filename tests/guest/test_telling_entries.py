@@ -9,7 +9,7 @@ from analysis.models import ho2008
 from analysis.reproduction.measured import peaks, windows
 from analysis.results import load_experiment
 from hosts.virtual.launch import GuestKernel
-from tests import lab
+from tests import kept_results, lab
 from tests.guest.test_paper_experiments import shortened
 
 
@@ -19,7 +19,7 @@ def shorter(name: str, seconds: int) -> str:
 
 def test_medley_s_windows_are_those_of_ho_s_model_as_in_fig_4_2(kernel: GuestKernel, tmp_path: Path) -> None:
     """t_1 = 20 with W = 382 is the thesis' (s4.3); what follows is by its eq 4.7 (the printed t_2 is off by one)."""
-    results = lab.execute(tmp_path, shorter("ho2008/fig4.2-4.4.yml", 6), "--only", "rate=50mbit,seed=1")
+    results = kept_results.results(tmp_path, shorter("ho2008/fig4.2-4.4.yml", 6), "--only", "rate=50mbit,seed=1")
     (run,) = load_experiment(results)
     here = peaks([cwnd for _, cwnd in windows(run)])
     model = [W for _, W in ho2008.decreases(ho2008.MU_D, 6)]
@@ -35,7 +35,7 @@ def test_red_with_a_low_threshold_spares_highspeed_the_burst_of_losses_as_in_tok
     for queue in ("droptail", "red_packets min=5p max=3125p p=10% weight=0.002"):
         folder = tmp_path / queue[:3]
         folder.mkdir()
-        results = lab.execute(
+        results = kept_results.results(
             folder, shorter("tokuda2003/fig3.yml", 4), "--only", f"cca=highspeed,queue={queue},seed=1"
         )
         (run,) = load_experiment(results)

@@ -15,7 +15,7 @@ import pytest
 from base.netlink import attributes
 from collectors import samples
 from collectors.errors import Damage
-from tests import lab
+from tests import kept_results, lab
 
 EXPERIMENT = """\
 warpbed: 1
@@ -61,7 +61,7 @@ def last_of_each_flow(run: Path) -> dict[str, dict[str, int]]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    (found,) = lab.runs(lab.execute(tmp_path_factory.mktemp("timeouts"), EXPERIMENT))
+    (found,) = lab.runs(kept_results.results(tmp_path_factory.mktemp("timeouts"), EXPERIMENT))
     return found
 
 

@@ -8,16 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from base.paths import cache_dir
 from hosts.virtual.launch import GuestKernel
-from kernels import series
-from kernels.build_key import find_build
 from tests import lab
 from tests.checkout import copied
 
@@ -71,12 +67,11 @@ def test_a_line_that_is_not_printed_is_noticed() -> None:
 
 
 class Checkout:
-    """A copy of this checkout, and the builds that its modules have needed so far."""
+    """A copy of this checkout."""
 
     def __init__(self, root: Path) -> None:
         self.root = copied(root)
         shutil.copy(lab.ROOT / MEDLEY, self.root / MEDLEY)
-        self.builds: set[Path] = set()
         quickstart = self.root / "experiments/quickstart.yml"
         text = quickstart.read_text()
         for old, new in SHORTER.items():
@@ -92,18 +87,12 @@ class Checkout:
             ["sh", "-e", "-c", commands], cwd=self.root, env=environment, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if path := find_build(series.DEFAULT, root=self.root).path:
-            self.builds.add(Path(path))
         return done.returncode, done.stdout + done.stderr
 
 
 @pytest.fixture
-def checkout(kernel: GuestKernel, tmp_path: Path) -> Iterator[Checkout]:
-    checkout = Checkout(tmp_path / "checkout")
-    yield checkout
-    for build in checkout.builds - {kernel.linux.parent}:
-        if build.parent == cache_dir() / "kernels":
-            shutil.rmtree(build, ignore_errors=True)
+def checkout(kernel: GuestKernel, tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path / "checkout")
 
 
 def test_the_tutorial_works_as_it_is_written(checkout: Checkout) -> None:

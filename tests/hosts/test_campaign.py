@@ -161,7 +161,8 @@ def transfer_of(folder: Path, cca: str, run: int, seconds: float, size: str = "1
     one = folder / f"{cca}-{size}-{run}"
     one.mkdir(parents=True)
     told = {
-        "format": FORMAT, "run": one.name, "experiment": "small", "seed": run, "host": "virtual", "status": "complete", "error": None,
+        "format": FORMAT, "run": one.name, "experiment": "small", "seed": run, "host": "virtual", "status": "complete",
+        "error": None,
         "params": {"receiver": "b", "cca": cca, "size": size, "run": run}, "spec": {}, "environment": {}, "timing": {},
         "verdict": {"value": "valid", "reasons": []}, "metrics": {"flows": [{"flow": "t", "completion_s": seconds}]},
     }  # fmt: skip

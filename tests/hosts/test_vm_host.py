@@ -46,7 +46,8 @@ flows:
 """
 )
 REAL_TIME = {
-    "emulated-cpu", "cpu-headroom", "timer-late", "softirq-drops", "idle-rtt", "rate", "calibration", "clock", "clock-unsteady",
+    "emulated-cpu", "cpu-headroom", "timer-late", "softirq-drops", "idle-rtt", "rate", "calibration", "clock",
+    "clock-unsteady",
     "capture-drops", "clock-unknown", "window-limited",
 }  # fmt: skip
 """What may be held against a run on a machine that is slow; nothing else may be said of it."""

@@ -17,6 +17,7 @@ from base.paths import cache_dir
 from hosts.virtual.launch import GuestKernel
 from kernels.build_key import module_sources
 from tests import lab
+from tests.kept_results import FRESH
 
 pytestmark = pytest.mark.timeout(600)
 MODULES = lab.ROOT / "kernels/modules"
@@ -25,13 +26,15 @@ SOURCES = sorted(name for name in module_sources(MODULES) if name.endswith((".c"
 # File, what checkpatch says there, and why it stands. A file "" means all of them.
 EXCEPTIONS = (
     ("compat.h", "LINUX_VERSION_CODE should be avoided", "the one place for it"),
-    ("compat.h", "Comparisons should place the constant on the right", "LINUX_VERSION_CODE >= … is how kernels write it"),
+    ("compat.h", "Comparisons should place the constant on the right",
+        "LINUX_VERSION_CODE >= … is how kernels write it"),
     ("compat.h", "do not add new typedefs", "the type of proto->ioctl()'s argument differs between kernels"),
     ("compat.h", "space prohibited before that ','", "a macro that stands for a parameter, or for none"),
     ("compat.h", "Macros with complex values", "a macro that stands for a parameter list"),
     ("cc_trace.h", "", "the layout is the one that define_trace.h requires"),
     ("", "Prefer kzalloc_obj over kzalloc", "new in 7.0; Debian 12 and 13 have 6.1 and 6.12"),
-    ("rxbatch_sock.h", "struct proto_ops should normally be const", "copies of the kernel's own with one operation replaced"),
+    ("rxbatch_sock.h", "struct proto_ops should normally be const",
+        "copies of the kernel's own with one operation replaced"),
     ("", "Avoid CamelCase: <Qdisc", "the kernel's own names"),
     ("tcp_iss.c", "Possible repeated word: 'awnd'", "an equation"),
 )  # fmt: skip
@@ -108,29 +111,38 @@ def test_only_compat_h_looks_at_the_kernel_s_version() -> None:
 
 @pytest.fixture(scope="module")
 def words(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What compiler (W=1, -Wshadow) and sparse say about all modules, and about one with known faults."""
+    """What compiler (W=1, -Wshadow) and sparse say about all modules, and about one with known faults; remembered as above."""
     if shutil.which("sparse", path="/usr/bin") is None:
         pytest.skip("sparse is not installed; playbooks/test_environment.yml installs it")
-    work = tmp_path_factory.mktemp("modules")
+    versions = [
+        subprocess.run([tool, "--version"], capture_output=True, check=True).stdout.hex() for tool in ("gcc", "sparse")
+    ]
+    given = {name: sha256_of(MODULES / name) for name in module_sources(MODULES)}
+    question = ["compiler and sparse", tree.resolve().parent.name, versions, given, FAULTY, STRICTLY]
+    known = None if os.environ.get(FRESH) else recall(cache_dir(), question)
+    if known is None:
+        known = {"words": compiled(tree, tmp_path_factory.mktemp("modules"))}
+        remember(cache_dir(), question, known)
+    return list(known["words"])
+
+
+STRICTLY = (
+    "W=1",
+    "KCFLAGS=-Wshadow",
+    "C=2",
+    # sparse 0.6.4 does not know __typeof_unqual__, without which the kernel's build refuses to run it, nor that the length
+    # of a literal is constant, which the MODULE_… macros assert; after an error it keeps its warnings to itself
+    "CHECK=sparse -D__typeof_unqual__=__typeof__ '-D__builtin_strlen(x)=(sizeof(x)-1)'",
+)
+
+
+def compiled(tree: Path, work: Path) -> list[str]:
+    """What they say now."""
     for name in module_sources(MODULES):
         shutil.copy(MODULES / name, work / name)
     (work / "tcp_zeta.c").write_text(FAULTY)
-    # sparse 0.6.4 does not know __typeof_unqual__, without which the kernel's build refuses to run it, nor that the length
-    # of a literal is constant, which the MODULE_… macros assert; after an error it keeps its warnings to itself
-    check = "CHECK=sparse -D__typeof_unqual__=__typeof__ '-D__builtin_strlen(x)=(sizeof(x)-1)'"
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": os.environ.get("HOME", "/")}
-    command: list[str | Path] = [
-        "make",
-        "-C",
-        tree,
-        "ARCH=um",
-        f"M={work}",
-        "W=1",
-        "KCFLAGS=-Wshadow",
-        "C=2",
-        check,
-        "modules",
-    ]
+    command: list[str | Path] = ["make", "-C", tree, "ARCH=um", f"M={work}", *STRICTLY, "modules"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (done.stdout + done.stderr).splitlines()

@@ -23,9 +23,11 @@ def alone(cca: str, phases: tuple[tuple[float, float | None], ...], **changes: o
 SCENARIOS = {
     "wide gaps": alone("spm", ((6.0, None),), rate_mbit=1),
     "local drops": alone("ssipp", ((4.0, None),), sender_qdisc="tbf rate 5mbit burst 2028 limit 1100", rate_mbit=100),
-    "fq": alone("ssipp", ((2.0, None), (2.0, 0.0)), sender_qdisc="fq maxrate 4mbit", params={"ssipp": {"init_ssthresh": 200}}),
+    "fq": alone("ssipp", ((2.0, None), (2.0, 0.0)), sender_qdisc="fq maxrate 4mbit",
+        params={"ssipp": {"init_ssthresh": 200}}),
     "ADDRFORM": alone(
-        "past", ((0.6, None), (3.4, 2e5)), dst="::ffff:203.0.113.2", addrform_s=0.115, ipv6=True, delay_ms=50, rate_mbit=1
+        "past", ((0.6, None), (3.4, 2e5)), dst="::ffff:203.0.113.2", addrform_s=0.115, ipv6=True, delay_ms=50,
+        rate_mbit=1
     ),
 }  # fmt: skip
 

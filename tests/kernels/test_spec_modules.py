@@ -12,7 +12,7 @@ from hosts.virtual.launch import GuestKernel
 from kernels import module_source
 from kernels.module_source import ModuleSource
 from schema.names import project_ccas
-from tests import lab
+from tests import kept_results, lab
 from tests.harness.harness import Flow, Scenario, run_all
 
 MODULES = module_source.sources()
@@ -88,7 +88,7 @@ def test_a_run_records_every_parameter_and_each_has_a_range(kernel: GuestKernel,
     for number, name in enumerate(project_ccas()):
         params = ", ".join(f"{key}: {value}" for key, value in wanted.get(f"tcp_{name}", {}).items())
         text += f"  - {{name: f{number}, cca: {{name: {name}, params: {{{params}}}}}, from: s1, to: d1}}\n"
-    (run,) = lab.runs(lab.execute(tmp_path, text))
+    (run,) = lab.runs(kept_results.results(tmp_path, text))
     recorded = run["environment"]["kernel"]["module_params"]
     for name, source in zip(NAMES, MODULES, strict=True):
         module = f"tcp_{name}"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hosts.virtual.launch import GuestKernel
-from tests import lab
+from tests import kept_results, lab
 from tests.segments import Segment, segments
 
 TOGETHER_NS = 50_000
@@ -77,7 +77,7 @@ def positions(data: list[Segment]) -> list[int]:
 def runs(
     kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, tuple[list[Segment], list[Segment]]]:
-    done = lab.runs(lab.execute(tmp_path_factory.mktemp("slow-starts"), EXPERIMENT))
+    done = lab.runs(kept_results.results(tmp_path_factory.mktemp("slow-starts"), EXPERIMENT))
     return {run["params"]["cca"]: packets(run) for run in done}
 
 

@@ -27,13 +27,15 @@ ALIAS = "warpbed-lab"
 HERE = Path(__file__).parent
 INPUTS = (HERE / "boot", HERE / "disk.py", HERE / "kept_code.py")
 PACKAGES = (
-    "busybox", "dkms", "e2fsprogs", "gcc", "grub-pc", "initramfs-tools", "iproute2", "kmod", "libc6-dev", "linux-headers-cloud-amd64",
+    "busybox", "dkms", "e2fsprogs", "gcc", "grub-pc", "initramfs-tools", "iproute2", "kmod", "libc6-dev",
+    "linux-headers-cloud-amd64",
     "linux-image-cloud-amd64", "make", "openssh-server",
     "procps", "python3", "python3-apt", "udev", "util-linux",
 )  # fmt: skip
 DISK_BYTES, BOOT_BYTES = 2600 << 20, 1 << 20
 CORE_MODULES = (
-    "biosdisk", "part_msdos", "ext2", "normal", "linux", "loadenv", "search", "search_fs_uuid", "test", "echo", "configfile",
+    "biosdisk", "part_msdos", "ext2", "normal", "linux", "loadenv", "search", "search_fs_uuid", "test", "echo",
+    "configfile",
     "gzio", "minicmd", "all_video", "serial",
 )  # fmt: skip
 UNUSED_MENUS = ("05_debian_theme", "20_linux_xen", "30_os-prober", "30_uefi-firmware", "40_custom", "41_custom")
@@ -104,7 +106,8 @@ def _build(work: Path, steps: Steps) -> None:
     (work / "sources").write_text(image.sources())
     root = work / "root"
     steps.run(
-        "making the lab machine's files", *image.in_own_mounts(), "mmdebstrap", "--variant=apt", f"--include={','.join(PACKAGES)}",
+        "making the lab machine's files", *image.in_own_mounts(), "mmdebstrap", "--variant=apt",
+        f"--include={','.join(PACKAGES)}",
         "--aptopt=APT::Install-Recommends false", "--aptopt=Acquire::Languages none",
         *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "locale")),
         f"--setup-hook={INITIAL_SETTINGS}",

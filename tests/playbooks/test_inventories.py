@@ -23,11 +23,14 @@ pytestmark = pytest.mark.real_host
 GIVEN = ("-e", "experiment=experiments/quickstart.yml", "-e", "campaign=campaigns/nctu.yml")
 # kind: group, playbooks that take the inventory, what is said besides, and roles whose variables are then checked on its hosts
 KINDS: dict[str, tuple[str, Sequence[str], Sequence[str], Sequence[str]]] = {
-    "virtual": ("virtual", ("run_experiment", "collect", "dashboards", "test_environment", "wan_campaign"), ("-e", "results=results"),
+    "virtual": ("virtual", ("run_experiment", "collect", "dashboards", "test_environment", "wan_campaign"),
+        ("-e", "results=results"),
                 ("experiment", "collect", "dashboards", "campaign", "kernel_build", "lab_machine_disk")),
     "local": ("local", ("run_experiment",), ("-e", "experiment_host=local"), ("bootstrap", "experiment")),
-    "vm": ("vm", ("build_machines", "run_experiment"), ("-e", "experiment_host=vm"), ("kernel_build", "vm_image", "experiment")),
-    "cabled": ("cabled", ("build_machines", "run_experiment"), ("-e", "experiment_host=cabled"), ("vm_image", "experiment")),
+    "vm": ("vm", ("build_machines", "run_experiment"), ("-e", "experiment_host=vm"),
+        ("kernel_build", "vm_image", "experiment")),
+    "cabled": ("cabled", ("build_machines", "run_experiment"), ("-e", "experiment_host=cabled"),
+        ("vm_image", "experiment")),
     "lab": ("lab", ("run_experiment", "lab_kernel", "teardown"), ("-e", "experiment_host=lab"),
             ("lab_preflight", "lab_path", "lab_kernel", "lab_tuning", "lab_teardown", "experiment")),
     "wan": ("wan", ("wan_campaign", "teardown"), (), ("wan_end", "wan_teardown", "campaign")),

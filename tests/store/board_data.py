@@ -22,8 +22,10 @@ ERROR = ({"rule": "rate", "severity": "error", "message": "faster than asked"},)
 LARGE_SEED = 2**53 + 1
 """The first whole number that a JavaScript number does not hold."""
 CASES = (
-    Case("reno", 50, 1), Case("reno", 250, 1), Case("cubic", 50, 1), Case("cubic", 50, LARGE_SEED), Case("cubic", 250, 1, flows=2),
-    Case("medley", 250, 1, verdict="suspect", reasons=WARNING), Case("medley", 250, 2, verdict="invalid", reasons=ERROR),
+    Case("reno", 50, 1), Case("reno", 250, 1), Case("cubic", 50, 1), Case("cubic", 50, LARGE_SEED),
+    Case("cubic", 250, 1, flows=2),
+    Case("medley", 250, 1, verdict="suspect", reasons=WARNING),
+    Case("medley", 250, 2, verdict="invalid", reasons=ERROR),
     Case("medley", 50, 2, kind="failed"),
 )  # fmt: skip
 DROPPED_BEFORE = 30
@@ -81,11 +83,13 @@ def judgements() -> list[Judged]:
     """Two entries of two theses: one with a number that holds and a claim that does not, one that nothing decides."""
     cost = {"virtual_s": 60, "mbit_s": 50, "runs": 1, "gbit": 3}
     figure = Entry.model_validate({
-        "id": "ho2008-fig5.3", "title": "Throughput", "where": {"section": "5.2", "page": "60"}, "kind": "figure", "comparable": "yes",
+        "id": "ho2008-fig5.3", "title": "Throughput", "where": {"section": "5.2", "page": "60"}, "kind": "figure",
+        "comparable": "yes",
         "published": {"numbers": {"medley_mbps": 48.1}, "claims": ["Medley is faster than Reno"]}, "cost": cost,
     })  # fmt: skip
     claim = Entry.model_validate({
-        "id": "kato2012-s3.3", "title": STRANGE, "where": {}, "kind": "claim", "comparable": "yes", "published": {"claims": ["x"]},
+        "id": "kato2012-s3.3", "title": STRANGE, "where": {}, "kind": "claim", "comparable": "yes",
+        "published": {"claims": ["x"]},
         "cost": cost,
     })  # fmt: skip
     evidence = (

@@ -50,7 +50,8 @@ def daemon(folder: Path, *within: str) -> Iterator[str]:
     address, short = f"unix://{folder}/socket", Path(tempfile.mkdtemp(prefix="warpbed-docker-"))
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(
-            [*within, "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child=KILL", "dockerd",
+            [*within, "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc",
+                "--kill-child=KILL", "dockerd",
              "--data-root", str(folder / "data"), "--exec-root", str(short), "--pidfile", str(folder / "pid"),
              "--host", address, "--bridge", "none", "--iptables=false", "--ip6tables=false"],
             stdout=log, stderr=log,
@@ -203,7 +204,8 @@ def test_on_a_host_of_the_inventory_with_a_tunnel_from_here(docker: str, tmp_pat
     try:
         with daemon(tmp_path, "nsenter", f"--net=/run/netns/{hosts.netns('h')}") as there:
             ssh = ["-i", str(hosts.key), "-o", f"UserKnownHostsFile={hosts.known_hosts}"]
-            entry = {"ansible_host": hosts.control("h"), "ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3",
+            entry = {"ansible_host": hosts.control("h"), "ansible_user": "root",
+                "ansible_python_interpreter": "/usr/bin/python3",
                      "ansible_ssh_common_args": shlex.join(ssh)}  # fmt: skip
             (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"h": entry}}}))
 

@@ -38,7 +38,8 @@ def asked(full: store_lab.Database) -> Panels:
                     columns = [column.name for column in cursor.description or ()]
                     frames.append(grafana_libraries.frame(target, columns, cursor.fetchall()))
                 found[path.stem, f"{panel['id']} {panel['title']}"] = {
-                    "title": panel["title"], "type": panel["type"], "transformations": panel.get("transformations") or [],
+                    "title": panel["title"], "type": panel["type"],
+                    "transformations": panel.get("transformations") or [],
                     "fieldConfig": panel["fieldConfig"], "frames": frames,
                 }  # fmt: skip
     return found
@@ -219,7 +220,8 @@ def one_table(drawn: Panels) -> dict[str, Any]:
 @pytest.mark.parametrize("version", grafana_libraries.VERSIONS)
 def test_what_grafana_does_not_know_is_found(folder: Path, version: str) -> None:
     override = {"matcher": {"id": "byName", "options": "a"}, "properties": [{"id": "unit", "value": "furlongs"}]}
-    panel = {"fieldConfig": {"defaults": {"color": {"mode": "plaid"}}, "overrides": [override]}, "transformations": [{"id": "knit"}],
+    panel = {"fieldConfig": {"defaults": {"color": {"mode": "plaid"}}, "overrides": [override]},
+        "transformations": [{"id": "knit"}],
              "frames": []}  # fmt: skip
     (found,) = grafana_libraries.check(folder, version, [panel])
     assert found["errors"] == ["no colour mode plaid", "no unit furlongs", "no transformation knit"]

@@ -69,7 +69,8 @@ def expected(kind: str, rows: pa.Table) -> list[Any]:
 NUMBERS = st.none() | st.integers(-(2**40), 2**40) | st.integers(-3, 3)
 ROWS = st.lists(
     st.fixed_dictionaries({
-        "step": st.sampled_from([0, 1, 999, 162_240, 3 * 10**9]), "flow": st.sampled_from(["f1", "f2", "ü'\"\\"]), "ack": NUMBERS,
+        "step": st.sampled_from([0, 1, 999, 162_240, 3 * 10**9]), "flow": st.sampled_from(["f1", "f2", "ü'\"\\"]),
+        "ack": NUMBERS,
         "rtt_ns": NUMBERS, "sacked_bytes": NUMBERS, "duplicate": st.none() | st.booleans(),
         "clock": st.sampled_from([0, 0, 0, 1, 10**12]),
     }),
@@ -88,7 +89,8 @@ def test_every_value_comes_back_whatever_the_steps_gaps_and_clocks(
         rtt = row["rtt_ns"]
         made.append({
             "time_ns": START + at + row["clock"], "t_s": at / 1e9, "flow": row["flow"], "ack": row["ack"],
-            "rtt_us": None if rtt is None else rtt / 1000, "sacked_bytes": row["sacked_bytes"], "duplicate": row["duplicate"],
+            "rtt_us": None if rtt is None else rtt / 1000, "sacked_bytes": row["sacked_bytes"],
+            "duplicate": row["duplicate"],
         })  # fmt: skip
     table = table_of("acks", made)
     found, _ = through(server, "acks", table)

@@ -206,7 +206,8 @@ def fill_disk(server: debian_server.Server) -> None:
 
 
 def test_a_full_disk_stores_nothing_and_the_same_command_completes_it(tmp_path: Path, made: Path) -> None:
-    small = {**store_lab.FAST, "max_wal_size": "32MB", "min_wal_size": "32MB", "wal_level": "minimal", "max_wal_senders": "0",
+    small = {**store_lab.FAST, "max_wal_size": "32MB", "min_wal_size": "32MB", "wal_level": "minimal",
+        "max_wal_senders": "0",
              "wal_recycle": "off", "shared_buffers": "16MB"}  # fmt: skip
     with debian_server.running(tmp_path / "pg", size="150m", **small) as server:
         database = store_lab.make(server, "full")

@@ -19,7 +19,8 @@ LINKS = "  links:\n    r1>r2: {WORDS}\nflows:"
 
 PARAMS = {
     "a rate that the clock cannot pace": ("rate: 20mbit", "rate: 40gbit", "at most 24gbit"),
-    "a delay that jitter makes negative": ("delay: 9ms", "delay: 9ms jitter=3ms", "would be negative; ask for a delay of at least 12 ms"),
+    "a delay that jitter makes negative": ("delay: 9ms", "delay: 9ms jitter=3ms",
+        "would be negative; ask for a delay of at least 12 ms"),
     "a wrong word": ("delay: 9ms", "delay: 9ms jiter=3ms", "did you mean jitter?"),
     "an unknown distribution": ("delay: 9ms", "delay: 9ms jitter=1ms distribution=norml", "did you mean normal?"),
     "steps with a gap at the start": ("rate: 20mbit", "rate: steps 1s=20mbit", "steps begin at 0s"),
@@ -29,14 +30,16 @@ PARAMS = {
     "a trace that is not there": ("rate: 20mbit", "rate: trace none.trace", "no such trace"),
     "an unknown loss model": ("buffer: 40p", "buffer: 40p, loss: gilbert p=1%", "did you mean gilbert-elliott?"),
     "a burst that never ends": ("buffer: 40p", "buffer: 40p, loss: markov p13=1% p31=0%", "a burst has to end"),
-    "a burst without its rates": ("buffer: 40p", "buffer: 40p, loss: gilbert-elliott p=1%", "needs p= (good to bad) and r="),
+    "a burst without its rates": ("buffer: 40p", "buffer: 40p, loss: gilbert-elliott p=1%",
+        "needs p= (good to bad) and r="),
     "more than all": ("buffer: 40p", "buffer: 40p, loss: markov p13=60% p14=50%", "at most 100%"),
     "too many bit errors": ("buffer: 40p", "buffer: 40p, loss: bit-errors 0.5", "0 to 0.01"),
     "a policer that should hold packets": ("buffer: 40p", "buffer: 40p, queue: policer", "in bytes such as 64KB"),
     "a policer without room for a frame": ("buffer: 40p", "buffer: 1000B, queue: policer", "from one full frame"),
     "a policer that should mark": ("buffer: 40p", "buffer: 64KB, queue: policer ecn", "marks nothing"),
     "a policer whose rate changes": (
-        "rate: 20mbit, delay: 9ms, buffer: 40p", "rate: steps 0s=1mbit 2s=2mbit, buffer: 64KB, queue: policer", "has one rate"),
+        "rate: 20mbit, delay: 9ms, buffer: 40p", "rate: steps 0s=1mbit 2s=2mbit, buffer: 64KB, queue: policer",
+        "has one rate"),
     "dualpi2 without marks": ("buffer: 40p", "buffer: 40p, queue: dualpi2", "write `dualpi2 ecn`"),
     "dualpi2 in bytes": ("buffer: 40p", "buffer: 64KB, queue: dualpi2 ecn", "counts packets"),
     "aggregation with jitter": ("delay: 9ms", "delay: 9ms jitter=1ms aggregate=2ms", "constant delay, without jitter"),

@@ -101,7 +101,8 @@ def test_the_number_of_seeds_that_would_decide_is_enough() -> None:
 
 def test_where_no_seed_changes_anything_the_number_decides_and_the_reader_is_told() -> None:
     def copies(value: float, cca: str) -> list[Run]:
-        return [Run("e", f"{cca}{seed}", Path("x"), seed, {"cca": cca}, "virtual", "complete", "", "valid", (), {METRIC: value})
+        return [Run("e", f"{cca}{seed}", Path("x"), seed, {"cca": cca}, "virtual", "complete", "", "valid", (),
+            {METRIC: value})
                 for seed in (1, 2)]  # fmt: skip
 
     found = claimed(copies(3.0, "a") + copies(2.0, "b"), greater=AB)

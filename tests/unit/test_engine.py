@@ -421,8 +421,10 @@ def test_a_scheduler_that_goes_away_ends_the_command_with_words(
 ) -> None:
     file = tmp_path / "scheduler.json"
     scheduler = subprocess.Popen(
-        [sys.executable, "-P", "-m", "distributed.cli.dask_scheduler", "--scheduler-file", file, "--host", "127.0.0.1", "--port", "0",
-         "--no-dashboard"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
+        [sys.executable, "-P", "-m", "distributed.cli.dask_scheduler", "--scheduler-file", file, "--host", "127.0.0.1",
+            "--port", "0",
+         "--no-dashboard"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+         cwd=tmp_path,
     )  # fmt: skip
     try:
         wait_until(lambda: file.exists() and file.read_text().endswith("}"))

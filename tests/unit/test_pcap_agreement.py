@@ -52,7 +52,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "both_ways": {"forward": False, "rtt_samples": 5},
 }
 NOTHING = (
-    "fast_retransmissions", "timeout_retransmissions", "timeouts", "tail_probe_retransmissions", "other_retransmissions",
+    "fast_retransmissions", "timeout_retransmissions", "timeouts", "tail_probe_retransmissions",
+    "other_retransmissions",
     "spurious_retransmissions", "out_of_order_packets", "gaps", "unseen_bytes", "sack_reneged", "keep_alives",
     "zero_windows", "zero_window_probes", "dsack_blocks", "out_of_window_packets",
 )  # fmt: skip

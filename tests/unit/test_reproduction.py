@@ -36,6 +36,7 @@ from testbed.reproduction.costs import Cost
 from testbed.reproduction.deciding import about
 from testbed.reproduction.printed import is_printed, strange
 from tests import lab
+from tests.catalogues import catalogue
 
 
 @pytest.fixture(scope="module")
@@ -102,19 +103,7 @@ def test_a_number_that_the_thesis_does_not_print_is_refused(relation: dict[str, 
     assert (list(strange(claim, entry())) == []) is right
 
 
-CATALOGUE = """\
-# SPDX-License-Identifier: Apache-2.0
-catalogue: t2000
-thesis: A thesis
-entries:
-  - id: t2000-fig1
-    title: A figure
-    where: {section: '1', page: '1'}
-    kind: figure
-    comparable: 'yes'
-    published: {numbers: {queue: 5}, claims: [A is above B]}
-    cost: {virtual_s: 1, mbit_s: 1, runs: 1, gbit: 0.001}
-"""
+CATALOGUE = catalogue("{numbers: {queue: 5}, claims: [A is above B]}")
 
 
 @pytest.mark.parametrize(
@@ -448,9 +437,11 @@ def test_pages_show_entries_parts_and_what_is_open(tmp_path: Path) -> None:
 
 def small_run(name: str = "s1-0", **changes: Any) -> Run:
     return Run("small", name, Path("somewhere"), **{
-        "seed": 1, "params": {"rate": "2mbit", "cca": "reno"}, "host": "virtual", "status": "complete", "verdict": "valid", "packets": "ab",
+        "seed": 1, "params": {"rate": "2mbit", "cca": "reno"}, "host": "virtual", "status": "complete",
+        "verdict": "valid", "packets": "ab",
         "inputs": {"spec": "5f", "traces": {}},
-        "metrics": {"utilization": 0.5, "queue_drops": 3, "smoothness_cv": {"1": 0.25}, "flows": [{"flow": "b.2", "retransmissions": 7}]},
+        "metrics": {"utilization": 0.5, "queue_drops": 3, "smoothness_cv": {"1": 0.25},
+            "flows": [{"flow": "b.2", "retransmissions": 7}]},
         **changes,
     })  # fmt: skip
 

@@ -22,6 +22,7 @@ STRANGE = {
     "MAKEFLAGS": "-k",
     "NO_COLOR": "1",
     "PGHOST": "203.0.113.1",
+    "PYTHONDONTWRITEBYTECODE": "1",
     "TERM": "dumb",
     "TZ": "Pacific/Chatham",
     "WARPBED_DATABASE": "postgresql://203.0.113.1/none",
@@ -35,6 +36,7 @@ def test_this_process_has_the_steady_environment() -> None:
     # what other tests of this process set for themselves (PGPASSFILE) is theirs
     wanted = surroundings.steady(os.environ)
     assert {name: os.environ.get(name) for name in STRANGE} == {name: wanted.get(name) for name in STRANGE}
+    assert not sys.dont_write_bytecode, "what Python compiles is kept for the next one"
     assert Style.of_terminal().width == 100, "what the program prints is as wide as the documentation shows it"
     assert datetime.datetime.now().astimezone().utcoffset() == datetime.timedelta(0)
 
@@ -43,7 +45,8 @@ def test_a_strange_environment_reaches_no_test() -> None:
     """Run the test above as a caller with other habits would, with standard input closed."""
     inner = f"{__file__}::{test_this_process_has_the_steady_environment.__name__}"
     done = subprocess.run(
-        ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", inner],
+        ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+            inner],
         cwd=lab.ROOT, env={**os.environ, **STRANGE}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr

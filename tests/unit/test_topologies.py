@@ -31,6 +31,11 @@ def test_every_topology_builds_with_its_defaults(name: str) -> None:
     assert network.bottleneck is not None
 
 
+@pytest.mark.parametrize("name", topologies.names())
+def test_the_first_line_that_the_list_shows_is_a_sentence(name: str) -> None:
+    assert (topologies.load(name).__doc__ or "").splitlines()[0].endswith(".")
+
+
 PARAMETERS: dict[str, list[dict[str, Any]]] = {
     "dumbbell": [{"pairs": 3, "access_delay": "1ms 5ms 9ms", "receiver_rate": "10mbit", "access_buffer": "20p"}],
     "two_stage": [{"fast": 0}, {"fast": 3, "slow": 0}],

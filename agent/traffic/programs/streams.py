@@ -106,8 +106,8 @@ class Sender:
             wanted = READ | (WRITE if self._sending or self.connected_s is None else 0)
             self._loop.watch(self._sock.fileno(), wanted, self._event)
 
-    def _fail(self, words: str) -> None:
-        self.error = words
+    def _fail(self, reason: str) -> None:
+        self.error = reason
         self.close()
 
     def _event(self, events: int) -> None:
@@ -234,7 +234,7 @@ def _nothing() -> None:
 def sink(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> dict[str, Any]:
     """Read everything of everybody, and close when the sender has finished."""
     loop, buffer = Loop(control), bytearray(READ_BYTES)
-    found: list[dict[str, Any]] = []
+    connections: list[dict[str, Any]] = []
 
     def accept(_events: int) -> None:
         while True:
@@ -244,7 +244,7 @@ def sink(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> dic
                 return
             sock.setblocking(False)
             entry = {"address": address, "port": port, "start_s": loop.now_s(), "end_s": None, "bytes": 0}
-            found.append(entry)
+            connections.append(entry)
             loop.watch(sock.fileno(), READ, lambda _, sock=sock, entry=entry: read(sock, entry))  # type: ignore[misc]
 
     def read(sock: socket.socket, entry: dict[str, Any]) -> None:
@@ -264,8 +264,12 @@ def sink(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> dic
         loop.watch(listener.fileno(), READ, accept)
         control.ready()
         loop.run()
-    total = sum(entry["bytes"] for entry in found)
-    return {"connections": found, "bytes": total, **spread("size", "bytes", [float(e["bytes"]) for e in found])}
+    total = sum(entry["bytes"] for entry in connections)
+    return {
+        "connections": connections,
+        "bytes": total,
+        **spread("size", "bytes", [float(e["bytes"]) for e in connections]),
+    }
 
 
 PROGRAMS = {

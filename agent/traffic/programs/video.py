@@ -114,8 +114,8 @@ class Player:
         self.segments[-1]["buffered_s"] = self.playback.buffered_s
         self.load()
 
-    def _broken(self, words: str) -> None:
-        self.errors.append(words)
+    def _broken(self, reason: str) -> None:
+        self.errors.append(reason)
         self._connection = None
         self._loop.at(self._loop.now_s() + 1.0, self.load)
 

@@ -64,8 +64,8 @@ class Browser:
         self._close()
         self._loop.at(now_s + self._page["think_s"], self.next_page)
 
-    def _broken(self, words: str) -> None:
-        self.failed.append(words)
+    def _broken(self, reason: str) -> None:
+        self.failed.append(reason)
         self._close()
         self._loop.at(self._loop.now_s() + self._page["think_s"], self.next_page)
 
