@@ -26,7 +26,8 @@ EVERY_RUN = f"""
 """
 RUN_WORDS = {
     "experiment": ("Experiment", 120), "run": ("Run", 205), "verdict": ("Verdict", 68), "cca": ("Algorithm", 88),
-    "parameters": ("Parameters", 270), "seed": ("Seed", 90), "host": ("Host", 65), "kernel": ("Kernel", 75), "duration_s": ("Length", 70),
+    "parameters": ("Parameters", 270), "seed": ("Seed", 90), "host": ("Host", 65), "kernel": ("Kernel", 75),
+    "duration_s": ("Length", 70),
     "wall_s": ("Took", 70), "why": ("Why", 0), "made_at": ("Made", 140),
 }  # fmt: skip
 BY_VERDICT = f"""

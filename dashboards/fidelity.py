@@ -28,7 +28,8 @@ ASKED_AND_MEASURED = f"""
 """
 ASKED_WORDS = {
     "experiment": ("Experiment", 140), "run": ("Run", 220), "verdict": ("Verdict", 75), "host": ("Host", 70),
-    "rate_asked": ("Rate", 90), "utilization": ("Link in use", 95), "delay_asked": ("Delay", 80), "rtt_min_measured": ("Least RTT", 95),
+    "rate_asked": ("Rate", 90), "utilization": ("Link in use", 95), "delay_asked": ("Delay", 80),
+    "rtt_min_measured": ("Least RTT", 95),
     "buffer_asked": ("Buffer", 80), "queue_max_measured": ("Longest queue", 130), "findings": ("Findings", 0),
 }  # fmt: skip
 BY_RULE = f"""

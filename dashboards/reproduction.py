@@ -8,7 +8,8 @@ from typing import Any
 from dashboards.parts import MINUTE, Query, Variable, assembled, bars, board, number, one_of, rows, several
 
 COLOURS = {
-    "agrees": "green", "agrees in order or shape": "light-green", "contradicts, explained": "orange", "contradicts, unexplained": "red",
+    "agrees": "green", "agrees in order or shape": "light-green", "contradicts, explained": "orange",
+    "contradicts, unexplained": "red",
     "undecided": "yellow", "not run yet": "blue", "not bound yet": "text", "cannot be compared": "dark-purple",
 }  # fmt: skip
 """Of the words of analysis.reproduction.outcomes.Judged.word."""
@@ -66,28 +67,35 @@ def dashboard() -> Any:
     runs = "/d/warpbed-experiments?var-experiments=${__data.fields.listed:percentencode}"
     panels = [
         number("Entries", "Entries of the catalogues.", "short", Query(COUNT)),
-        of_outcome("Agree", ("agrees", "agrees in order or shape"), "Every part that was decided holds, or every order and shape."),
+        of_outcome("Agree", ("agrees", "agrees in order or shape"),
+            "Every part that was decided holds, or every order and shape."),
         of_outcome("Contradict, explained", ("contradicts, explained",), "A run or a calculation shows why."),
         of_outcome("Contradict, unexplained", ("contradicts, unexplained",), "Nothing here shows why."),
-        of_outcome("Open", ("undecided", "not run yet", "not bound yet"), "Undecided, not run yet, or bound to nothing yet."),
+        of_outcome("Open", ("undecided", "not run yet", "not bound yet"),
+            "Undecided, not run yet, or bound to nothing yet."),
         of_outcome("Not comparable", ("cannot be compared",), "The catalogue says why."),
         bars("Outcomes by thesis", "How many entries of each thesis came to what.", "short", Query(BY_THESIS), "thesis",
              width=24, height=8, colours=COLOURS),
         rows(
-            "Entries of the catalogues", "Each table, figure and claim, in the order of its thesis.", Query(ENTRIES), height=12,
+            "Entries of the catalogues", "Each table, figure and claim, in the order of its thesis.", Query(ENTRIES),
+            height=12,
             overrides={**word_colours("outcome", COLOURS), "decided_at": MINUTE},
-            columns={"thesis": ("Thesis", 95), "entry": ("Entry", 170), "title": ("Title", 290), "place": ("Where", 190),
+            columns={"thesis": ("Thesis", 95), "entry": ("Entry", 170), "title": ("Title", 290),
+                "place": ("Where", 190),
                      "outcome": ("Outcome", 170), "reason": ("Why", 0), "experiments": ("Experiments", 170),
                      "decided_at": ("Decided", 150)},
         ),
         rows(
-            "Published against measured", "Each part that something decides; a click on an experiment lists its runs.", Query(MEASURED),
+            "Published against measured", "Each part that something decides; a click on an experiment lists its runs.",
+            Query(MEASURED),
             height=14,
             overrides={**word_colours("held", HELD),
                        "experiment": [("links", [{"title": "List its runs", "url": runs, "targetBlank": False}])],
                        "listed": [("custom.hidden", True)]},
-            columns={"entry": ("Entry", 170), "part": ("Part", 130), "says": ("It says", 0), "published": ("Published", 110),
-                     "measured": ("Measured", 160), "seeds": ("Seeds", 60), "held": ("Here", 95), "reason": ("Why", 190),
+            columns={"entry": ("Entry", 170), "part": ("Part", 130), "says": ("It says", 0),
+                "published": ("Published", 110),
+                     "measured": ("Measured", 160), "seeds": ("Seeds", 60), "held": ("Here", 95),
+                     "reason": ("Why", 190),
                      "experiment": ("Experiment", 150), "runs": ("Stored", 70)},
         ),
     ]  # fmt: skip

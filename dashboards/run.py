@@ -68,10 +68,13 @@ ABOUT_WORDS = {
 }  # fmt: skip
 WHY_WORDS = {"severity": ("Severity", 75), "rule": ("Rule", 100), "message": ("What was found", 0)}
 FLOW_WORDS = {
-    "flow": ("Flow", 60), "cca": ("Algorithm", 90), "src": ("From", 55), "dst": ("To", 55), "goodput_mbps": ("Goodput", 100),
+    "flow": ("Flow", 60), "cca": ("Algorithm", 90), "src": ("From", 55), "dst": ("To", 55),
+    "goodput_mbps": ("Goodput", 100),
     "throughput_mbps": ("Throughput", 105), "rtt_min_ms": ("RTT, least", 90),
-    "rtt_mean_ms": ("RTT, mean", 90), "rtt_p95_ms": ("RTT, 95 %", 90), "completion_s": ("Completion", 95), "start_s": ("Begins", 75),
-    "end_s": ("Ends", 80), "packets": ("Packets", 80), "retransmitted_packets": ("Sent again", 90), "fast_retransmissions": ("by ACKs", 75),
+    "rtt_mean_ms": ("RTT, mean", 90), "rtt_p95_ms": ("RTT, 95 %", 90), "completion_s": ("Completion", 95),
+    "start_s": ("Begins", 75),
+    "end_s": ("Ends", 80), "packets": ("Packets", 80), "retransmitted_packets": ("Sent again", 90),
+    "fast_retransmissions": ("by ACKs", 75),
     "timeout_retransmissions": ("by timeouts", 95), "spurious_retransmissions": ("in vain", 75),
 }  # fmt: skip
 METRIC_WORDS = {"name": ("Metric", 420), "value": ("Value", 160), "unit": ("Unit", 0)}

@@ -45,7 +45,8 @@ def sweep(place: Path) -> None:
         for seed in (1, 2):
             verdict = "invalid" if (cca, rtt, queue) == ("vegas", "100ms", "pfifo") else "valid"
             cases.append(
-                Case(cca, 50, 10 * number + seed, verdict=verdict, reasons=board_data.ERROR if verdict == "invalid" else (),
+                Case(cca, 50, 10 * number + seed, verdict=verdict,
+                    reasons=board_data.ERROR if verdict == "invalid" else (),
                      params={"rtt": rtt, "queue": queue})
             )  # fmt: skip
     store_lab.results(place, DURATION_S, tuple(cases), experiment="delays")
@@ -83,7 +84,8 @@ def many(place: Path) -> None:
 
 
 STATES: Mapping[str, Callable[[Path], None] | None] = {
-    "empty": None, "one-run": one_run, "quickstart": quickstart, "sweep": sweep, "campaign": campaign, "uncaptured": uncaptured,
+    "empty": None, "one-run": one_run, "quickstart": quickstart, "sweep": sweep, "campaign": campaign,
+    "uncaptured": uncaptured,
     "failed": failed, "two-hundred": many,
 }  # fmt: skip
 
@@ -123,7 +125,8 @@ def shown(server: Server, database: store_lab.Database, name: str) -> Iterator[s
     _remove(server, source, folder)
     try:
         server.call("POST", "/api/datasources", {
-            "name": source, "uid": source, "type": SOURCE["type"], "access": "proxy", "url": str(database.server.folder),
+            "name": source, "uid": source, "type": SOURCE["type"], "access": "proxy",
+            "url": str(database.server.folder),
             "user": "warpbed_reader", "database": database.name,
             "jsonData": {"database": database.name, "sslmode": "disable", "postgresVersion": 1500, "timescaledb": True,
                          "timeInterval": "10ms"},
