@@ -28,7 +28,8 @@ pytestmark = [
     pytest.mark.timeout(1800),
 ]
 FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync",
 )  # fmt: skip
 QUERY = "/api/ds/query"
 WRONG = (

@@ -307,7 +307,8 @@ def test_a_report_that_a_grafana_serves_leads_back_to_its_dashboards(browser: An
     ]
     assert [(link.netloc, link.path) for link in runs] == [("grafana.example", "/under/d/warpbed-run")]
     assert dict(urllib.parse.parse_qsl(runs[0].query, strict_parsing=True)) == {
-        "var-experiment": "o'Neill & 50%", "var-run": "reno-50p-s1-00000001", "from": "946684800000", "to": "946684803000",
+        "var-experiment": "o'Neill & 50%", "var-run": "reno-50p-s1-00000001", "from": "946684800000",
+        "to": "946684803000",
     }  # fmt: skip
     back = urllib.parse.urlsplit(page.get_attribute("nav a:has-text('Dashboards')", "href"))
     assert (

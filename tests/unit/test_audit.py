@@ -118,8 +118,10 @@ def test_gentle_highspeeds_senders_have_a_link_no_faster_than_the_path(name: str
 def hook(letter: str, **values: object) -> Hook:
     """A hook of an open connection on a window that is in use."""
     plain = Hook(
-        port=40000, hook=letter, now_us=0, una=1, nxt=1 + 1448 * 40, cwnd=10, ssthresh=INFINITE_SSTHRESH, count=0, rtt_us=0,
-        in_flight=10, delivered=1, packets_out=10, retrans=0, duplicates=0, mss=1448, state=OPEN, now_ns=0, limited=True,
+        port=40000, hook=letter, now_us=0, una=1, nxt=1 + 1448 * 40, cwnd=10, ssthresh=INFINITE_SSTHRESH, count=0,
+        rtt_us=0,
+        in_flight=10, delivered=1, packets_out=10, retrans=0, duplicates=0, mss=1448, state=OPEN, now_ns=0,
+        limited=True,
         unsent=False, filled=True, nothing_to_send=False,
     )  # fmt: skip
     return dataclasses.replace(plain, **values)  # type: ignore[arg-type]

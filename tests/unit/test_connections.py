@@ -60,7 +60,8 @@ def raw(tmp_path: Path, plan: Plan) -> Path:
         "ftp.server.d1": {"connections": [read(s1, 40002, 1.02, 1.1, 9000), read(s2, 40002, 0.1, 0.2, 7)]},
         "ftp.server.d2": {"connections": [read(s1, 40000, 0.52, 0.6, 9000), read(s1, 40004, 2.02, None, 4000)]},
         "loud.client.s2": {"connections": [sent(41000, 1.0), sent(41002, 1.0)]},
-        "loud.server.d2": {"connections": [read(s2, 41002, 1.02, 5.5, 3_000_000), read(s2, 41000, 1.02, 5.5, 2_000_000)]},
+        "loud.server.d2": {"connections": [read(s2, 41002, 1.02, 5.5, 3_000_000),
+            read(s2, 41000, 1.02, 5.5, 2_000_000)]},
     }  # fmt: skip
     for name, content in files.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
@@ -118,7 +119,8 @@ def test_without_samples_the_receiver_s_count_is_all_there_is(raw: Path, plan: P
 def test_what_came_after_the_last_ack_is_in_the_series(raw: Path, plan: Plan) -> None:
     """Two ACKs of `loud` were seen, at 1.5 and 2 s; of the transfers none at all, which says that none came back."""
     probe = {
-        "flow": np.array(["loud", "loud"], dtype=object), "t_s": np.array([1.5, 2.0]), "snd_una": np.array([500_000, 1_500_000]),
+        "flow": np.array(["loud", "loud"], dtype=object), "t_s": np.array([1.5, 2.0]),
+        "snd_una": np.array([500_000, 1_500_000]),
         "srtt_us": np.array([40_000, 50_000]),
     }  # fmt: skip
     found = rows(plan, connections.uncaptured(raw, plan, set()), probe=probe)
