@@ -81,7 +81,7 @@ def measured(case: Case, value: int, folder: Path) -> list[float | None]:
     flows = case.flows.format(cca=cca)
     text = FILE.format(cca=cca, seconds=case.seconds, buffer=case.buffer, ack=case.ack, flows=flows)
     (folder / "experiment.yml").write_text(text)
-    command = [
+    command: list[str | Path] = [
         sys.executable,
         "-P",
         "-m",

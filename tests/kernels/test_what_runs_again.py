@@ -25,11 +25,11 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture
 def checkout(kernel: GuestKernel, tmp_path: Path) -> Iterator[Checkout]:
-    """A copy with Medley's module and a quickstart of three cells, 2 s of one seed each."""
+    """A copy with Medley's module and a quickstart of three cells, 4 s of one seed each."""
     checkout = Checkout(tmp_path)
     shutil.copy(lab.ROOT / MEDLEY, checkout.root / MEDLEY)
     quickstart = checkout.root / QUICKSTART
-    quickstart.write_text(shortened(quickstart.read_text().replace("[50p, 250p]", "[50p]"), 2))
+    quickstart.write_text(shortened(quickstart.read_text().replace("[50p, 250p]", "[50p]"), 4))
     yield checkout
     checkout.remove_builds(kernel.linux.parent)
 
