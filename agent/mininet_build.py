@@ -18,6 +18,7 @@ from mininet.link import Link as MininetLink
 from mininet.node import Node as MininetNode
 from mininet.topo import Topo
 
+from agent import kernel_links
 from agent.holders import Holders
 from agent.namespaces import disable_offloads, entered, write_sysctls
 from base.errors import WarpbedError
@@ -59,6 +60,8 @@ def configure_queues(places: Iterable[Place]) -> list[OwnQdisc]:
         except OSError as error:
             raise BuildError(str(error.strerror)) from error
     batch("tc", (line for place in all_places for line in place.lines))
+    for source, target in (way for place in all_places for way in place.straight):
+        kernel_links.straight(source, target)
     return own
 
 

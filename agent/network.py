@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import socket
 import struct
-import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from mininet.net import Mininet
 
@@ -16,7 +16,9 @@ from agent.errors import RunError
 from agent.kernel_log import KernelLog
 from agent.mininet_build import BuildError, NetworkTopo, WireLink, send
 from agent.namespaces import entered, write_sysctls
+from base.linux import insert_module
 from network.model import Network, NodePlan, address_plan
+from network.one_event import with_one_event
 from network.qdisc_netlink import OwnQdisc, anchor
 from network.rtnetlink import route, segments_at_once
 from plan.model import PROBE_BYTES, HostSettings, Plan
@@ -34,9 +36,12 @@ class BuiltNetwork:
     """The network as it stands: a Mininet net, its address plan and the pids that hold the namespaces."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plans: dict[str, NodePlan] = address_plan(plan.network)
+        network = plan.network
+        if plan.links == "events":
+            network = with_one_event(network, {(capture.node, capture.peer) for capture in plan.captures})
+        self.plans: dict[str, NodePlan] = address_plan(network)
         try:
-            self.net = Mininet(topo=_PlanTopo(network=plan.network), controller=None, switch=None)
+            self.net = Mininet(topo=_PlanTopo(network=network), controller=None, switch=None)
             self.net.start()
             addresses = {name: node_plan.address for name, node_plan in self.plans.items()}
             for name, node_plan in self.plans.items():
@@ -140,13 +145,13 @@ def _checksum(data: bytes) -> int:
 
 
 def load_module(path: str, params: dict[str, str]) -> None:
-    """Insert a kernel module.
+    """Insert a kernel module, without a process that would draw random numbers.
 
-    Raises RunError with the program's and the kernel's words.
+    Raises RunError with the kernel's words.
     """
-    command = ["insmod", path, *(f"{key}={value}" for key, value in params.items())]
     with KernelLog() as log:
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            messages = [done.stderr.strip() or f"insmod exit code {done.returncode}", log.words()]
-            raise RunError("module", path.rsplit("/", 1)[-1], "\n".join(filter(None, messages)))
+        try:
+            insert_module(Path(path), " ".join(f"{key}={value}" for key, value in params.items()))
+        except OSError as error:
+            messages = [str(error.strerror), log.words()]
+            raise RunError("module", path.rsplit("/", 1)[-1], "\n".join(filter(None, messages))) from error

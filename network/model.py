@@ -69,6 +69,8 @@ class Direction:
     ack_wait_ns: how long the ACK of a packet waits for that of the next, at the receiver that sends it; None: not at all
     overhead_ns: longest time that a host at the link takes for a packet once the run has started, drawn evenly from 0 on;
         where the delay is timed anyway (network.overhead)
+    straight: whether packets go from their node into the wire without a hand-over in between (network.one_event)
+    ahead: whether the buffer knows at once when a packet will leave it, and the wire counts from there (network.one_event)
     """
 
     rate_bps: int | None = None
@@ -88,6 +90,8 @@ class Direction:
     ack_wait_ns: int | None = None
     overhead_ns: int = 0
     aggregate_ns: int = 0
+    straight: bool = False
+    ahead: bool = False
 
     def serialisation_ns(self, frame_bytes: int) -> int:
         """Time on the wire of one frame before the run starts, ns; 0 for a trace, whose gaps `idle_ns` knows, and for a policer."""
@@ -164,16 +168,27 @@ class Direction:
         return constant and self.delay_ns > 1000 and self.delay_ns % 1000 != 0
 
     @property
+    def is_plain(self) -> bool:
+        """Whether nothing happens on the wire that only netem does."""
+        draws = self.loss or self.burst_loss or self.duplicate or self.corrupt
+        return not (draws or self.jitter or self.reorder or self.aggregate_ns)
+
+    @property
+    def without_netem(self) -> bool:
+        """Whether the own wire has the constant delay and the rate, too: it does not round them to netem's 64 ns."""
+        return self.straight and self.is_plain
+
+    @property
     def own_delay(self) -> bool:
         """Whether a constant delay is the own wire's: netem does not take its parts of a microsecond, or its timer would be
         one more beside that of the processing time."""
-        return self.fine_delay or self.overhead_ns > 0
+        return self.fine_delay or self.overhead_ns > 0 or self.without_netem
 
     @property
     def needs_own_wire(self) -> bool:
         """Whether the wire has what netem does not know."""
         changes = self.varying_loss or self.varying_delay
-        return bool(self.bit_errors or changes or self.fine_delay or self.overhead_ns)
+        return bool(self.bit_errors or changes or self.fine_delay or self.overhead_ns or self.without_netem)
 
     @property
     def has_wire(self) -> bool:

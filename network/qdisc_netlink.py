@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configure the project's own queueing disciplines (warp_rate, warp_wire, warp_red, warp_delack): tc does not know them.
+"""Configure the project's own queueing disciplines (warp_rate, warp_wire, warp_red, warp_delack, um_pace): tc does not know them.
 
 The messages are those of rtnetlink(7); long timelines go in several, each appends to the one before.
 """
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from base.netlink import CREATE, EXCLUSIVE, NESTED, RTM_NEWQDISC, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, TCMSG, attribute
 from network.impairments import CHANCE_BYTES, Queue, RateTrace, Steps, byte_survival
+from network.model import Buffer
 from network.rtnetlink import Batch, KernelRefusedError, Request
 
 HANDLE = 0x10000  # 1:
@@ -24,7 +25,8 @@ STEPS_PER_MESSAGE = 3000
 RATE_ANCHOR, RATE_PERIOD, RATE_STEPS, RATE_CHANCES = 1, 2, 3, 4
 WIRE_ANCHOR, WIRE_LIMIT, WIRE_SURVIVAL = 1, 2, 3
 WIRE_DELAYS, WIRE_DELAY_PERIOD, WIRE_LOSSES, WIRE_LOSS_PERIOD = 4, 5, 6, 7
-WIRE_OVERHEADS, WIRE_RATE = 8, 9
+WIRE_OVERHEADS, WIRE_RATE, WIRE_AHEAD = 8, 9, 10
+PACE_RATE, PACE_BURST, PACE_LIMIT, PACE_PACKETS = 1, 2, 3, 4
 RED_PARAMS = 1
 DELACK_TIME = 1
 RED_ECN, RED_GENTLE = 1, 2
@@ -79,8 +81,12 @@ def wire_qdisc(
     bit_error_rate: float,
     rate_bps: int | None = None,
     overhead_ns: int = 0,
+    ahead: bool = False,
 ) -> OwnQdisc:
-    """A wire with delay (ns) and loss (0 to 1) that change, bit errors, a rate, and a processing time from the run's start on."""
+    """A wire with delay (ns) and loss (0 to 1) that change, bit errors, a rate, and a processing time from the run's start on.
+
+    ahead: whether packets come before they leave the queue in front of the wire
+    """
     fixed = [(WIRE_LIMIT, struct.pack("=I", limit_packets))]
     if bit_error_rate:
         # in two steps: a float has 53 bits, and 1 - survival is what must be exact
@@ -88,6 +94,8 @@ def wire_qdisc(
         fixed.append((WIRE_SURVIVAL, struct.pack("=Q", survival)))
     if rate_bps is not None:
         fixed.append((WIRE_RATE, struct.pack("=Q", rate_bps)))
+    if ahead:
+        fixed.append((WIRE_AHEAD, b""))
     timelines: list[tuple[int, tuple[tuple[int, int], ...]]] = []
     if overhead_ns:  # before the run, links are measured as they are
         timelines.append((WIRE_OVERHEADS, ((0, 0), (1, overhead_ns))))
@@ -100,6 +108,18 @@ def wire_qdisc(
             timelines.append((kind, values))
             fixed.append((period, struct.pack("=Q", steps.repeat_ns or 0)))
     return OwnQdisc(interface, "warp_wire", tuple(fixed), tuple(timelines))
+
+
+def pace_qdisc(interface: str, rate_bps: int, burst_bytes: int, buffer: Buffer) -> OwnQdisc:
+    """A token bucket with a FIFO below it that gives packets to the wire ahead of time."""
+    attributes = [
+        (PACE_RATE, struct.pack("=Q", rate_bps // 8)),
+        (PACE_BURST, struct.pack("=I", burst_bytes)),
+        (PACE_LIMIT, struct.pack("=I", min(buffer.size, 2**32 - 1))),
+    ]
+    if buffer.unit == "packets":
+        attributes.append((PACE_PACKETS, b""))
+    return OwnQdisc(interface, "um_pace", tuple(attributes), ())
 
 
 def warp_red_qdisc(interface: str, queue: Queue, rate_bps: int) -> OwnQdisc:

@@ -16,6 +16,7 @@ from network.qdisc_netlink import (
     OwnQdisc,
     below,
     delack_qdisc,
+    pace_qdisc,
     rate_qdisc,
     warp_red_qdisc,
     wire_qdisc,
@@ -29,6 +30,8 @@ UNLIMITED_PPS = 2_000_000
 """Packets per second that bound a wire without a rate (24 Gbit/s of full frames)."""
 NIC_QUEUE_BYTES = 1 << 30
 """Queue of a direction that has a rate but no buffer of its own: large enough never to drop."""
+BURST_BYTES = 2 * FULL_FRAME_BYTES
+"""What a bucket holds: with one full frame, a timer that fires late loses tokens and with them rate."""
 ORDERING_RATE = "1000gbit"
 """netem keeps packets in order only where it has a rate; this one adds 12 ns to a full frame."""
 LARGE_PACKETS = 10_000_000
@@ -39,18 +42,21 @@ RED_BITS = 32
 
 @dataclass(frozen=True)
 class Place:
-    """What is configured at one interface: own qdiscs first, then lines for tc."""
+    """What is configured at one interface: own qdiscs first, then lines for tc, then straight ways from one to another."""
 
     own: tuple[OwnQdisc, ...] = ()
     lines: tuple[str, ...] = ()
+    straight: tuple[tuple[str, str], ...] = ()
 
 
 def wire(source: str, target: str, direction: Direction) -> Place:
     """What carries that which arrives at `source` to `target`, with the direction's delay and loss there."""
-    lines = [
-        f"qdisc add dev {source} ingress",
-        f"filter add dev {source} ingress matchall action mirred egress redirect dev {target}",
-    ]
+    lines = []
+    if not direction.straight:
+        lines = [
+            f"qdisc add dev {source} ingress",
+            f"filter add dev {source} ingress matchall action mirred egress redirect dev {target}",
+        ]
     own = []
     parent = "root"
     if direction.needs_own_wire:
@@ -59,7 +65,8 @@ def wire(source: str, target: str, direction: Direction) -> Place:
         if delay is None and direction.own_delay:
             delay = Steps((0,), (direction.delay_ns,))
         paced = paced_by_own(direction) or direction.polices
-        rate_bps = direction.rate_bps if direction.overhead_ns and not paced else None
+        own_rate = (direction.overhead_ns or direction.without_netem) and not paced
+        rate_bps = direction.rate_bps if own_rate else None
         own.append(
             wire_qdisc(
                 target,
@@ -69,13 +76,14 @@ def wire(source: str, target: str, direction: Direction) -> Place:
                 direction.bit_errors,
                 rate_bps,
                 direction.overhead_ns,
+                direction.ahead,
             )
         )
         parent = "parent 1:1 handle 10:"
     netem = netem_words(direction)
     if netem:
         lines.append(f"qdisc add dev {target} {parent} netem limit {netem_limit(direction)} {netem}")
-    return Place(tuple(own), tuple(lines))
+    return Place(tuple(own), tuple(lines), ((source, target),) if direction.straight else ())
 
 
 def _without_jitter(direction: Direction) -> Steps | None:
@@ -114,7 +122,7 @@ def netem_words(direction: Direction) -> str:
     if direction.aggregate_ns:
         slot = f"{direction.aggregate_ns / 1000:.0f}us"
         argv.append(f"slot {slot} {slot}")
-    elsewhere = paced_by_own(direction) or direction.polices or direction.overhead_ns
+    elsewhere = paced_by_own(direction) or direction.polices or direction.overhead_ns or direction.without_netem
     if direction.rate_bps is not None and not elsewhere:
         argv.append(f"rate {direction.rate_bps}bit")
     elif jitter is not None and jitter.keeps_order:
@@ -211,12 +219,14 @@ def _below(line: str) -> str:
 def _paced(interface: str, direction: Direction) -> Place:
     """The paced buffer on an interface; nothing where the direction has no rate.
 
-    The bucket holds two full frames: with one, a timer that fires late loses tokens and with them rate.
     """
     if direction.rate_bps is None:
         return Place()
     if direction.polices:
         return Place((), tuple(_policer_lines(interface, direction)))
+    if direction.ahead:
+        buffer = direction.buffer or Buffer(NIC_QUEUE_BYTES, "bytes")
+        return Place((pace_qdisc(interface, direction.rate_bps, BURST_BYTES, buffer),))
     own: tuple[OwnQdisc, ...] = ()
     lines = []
     place, inside = "root handle 1:", "parent 1:1 handle 10:"
@@ -227,9 +237,9 @@ def _paced(interface: str, direction: Direction) -> Place:
         pacer = rate_qdisc(interface, direction.varying_rate or Steps((0,), (direction.rate_bps,)))
         own += (replace(pacer, parent=CHILD, handle=CHILD_HANDLE) if own else pacer,)
     else:
-        burst = 2 * FULL_FRAME_BYTES
         lines.append(
-            f"qdisc add dev {interface} {place} tbf rate {direction.rate_bps}bit burst {burst} limit {NIC_QUEUE_BYTES}"
+            f"qdisc add dev {interface} {place} tbf rate {direction.rate_bps}bit burst {BURST_BYTES} "
+            f"limit {NIC_QUEUE_BYTES}"
         )
     buffer = direction.buffer or (Buffer(NIC_QUEUE_BYTES, "bytes") if own else None)
     if direction.queue.kind == "red":

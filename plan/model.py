@@ -117,6 +117,8 @@ class Capture:
 
 BATCH_MODULE = "warp_rxbatch"
 """The kernel module that batches receivers: for virtual time only."""
+LINK_MODULES = ("um_link", "warp_wire")
+"""The kernel modules that let links of the virtual host have one event per packet; the first is for it alone."""
 START_MODULE = "warp_start"
 """The kernel module that lets a route say a connection's first ssthresh and its largest window."""
 
@@ -172,6 +174,8 @@ class Plan:
     realtime: bool = False
     recorded_by: str = "programs"
     """Who captures and samples: `programs` (tcpdump, the agent), or the `kernel` of the virtual host."""
+    links: str = "chain"
+    """How links time packets: a `chain` of shaper and wire, or one of the virtual host's `events` (network.one_event)."""
     ends_with_flows: bool = False
     """Whether the run ends as soon as every flow has; all of them then have a size."""
 

@@ -175,10 +175,13 @@ class Virtual(Model):
     the same, the run is several times faster (docs/virtual-time.md)
     recorded_by: who captures packets and samples queues and sockets: the guest's kernel (not set), or tcpdump and the
     agent; the records are the same
+    links: how packets cross a link: with one event each where that can be (not set), or through the chain of shaper,
+    hand-over and wire that hosts in real time have; the packets are the same
     """
 
     batch_receivers: bool = True
     recorded_by: Literal["kernel", "programs"] | None = None
+    links: Literal["events", "chain"] | None = None
 
 
 class Sweep(Model):

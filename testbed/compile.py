@@ -20,6 +20,7 @@ from plan.console import MODULES
 from plan.model import (
     BATCH_MODULE,
     FIRST_PORT,
+    LINK_MODULES,
     START_MODULE,
     Capture,
     ConnectionStart,
@@ -108,6 +109,7 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
         modules=modules,
         cca_params=in_tree_params(ccas_of(experiment), document),
         recorded_by=experiment.virtual.recorded_by or "kernel",
+        links=experiment.virtual.links or "events",
     )
 
 
@@ -303,7 +305,7 @@ def _modules(
     last = FIRST_PORT + len(experiment.flows) + len(experiment.traffic) - 1
     ports = f"{FIRST_PORT}-{last}" if experiment.virtual.batch_receivers else NO_PORTS
     yield module(BATCH_MODULE, {"ports": ports})
-    for name in own_modules(network.directions()):
+    for name in dict.fromkeys([*LINK_MODULES, *own_modules(network.directions())]):
         yield module(name, {})
     if any(start.needs_module for node in starts.values() for start in node):
         yield module(START_MODULE, {})

@@ -21,15 +21,23 @@
  *   one another without a gap keep their own draws, and is part of the one time at
  *   which the packet is due: no timer runs for it.
  *
+ * - Ahead of time: a packet may come before it leaves the queue in front of the
+ *   wire (um_link.c); skb->tstamp then says when it does, and everything above
+ *   counts from there.  Until then it is not among those that the wire holds.
+ *
  * Senders are not told of losses.  Random numbers come from a generator of its
- * own, seeded from the kernel's, so that other queues' draws do not move.
+ * own, seeded from one draw of the kernel's for all wires and the interface's name:
+ * neither other queues' draws nor the order in which wires are made move them.
  *
  * Configured by rtnetlink (network/qdisc_netlink.py), since tc does not know it.
  */
 
 #include <linux/module.h>
+#include <linux/net.h>
 #include <linux/prandom.h>
+#include <linux/prefetch.h>
 #include <linux/random.h>
+#include <linux/siphash.h>
 #include <net/pkt_sched.h>
 
 #include "compat.h"
@@ -48,6 +56,7 @@ enum {
 	WARP_WIRE_LOSS_PERIOD,	/* u64, ns; 0 once */
 	WARP_WIRE_OVERHEADS,	/* struct warp_step[], ns, largest processing time */
 	WARP_WIRE_RATE,		/* u64, bit/s; 0: as fast as packets come */
+	WARP_WIRE_AHEAD,	/* flag: skb->tstamp, CLOCK_MONOTONIC, is when a packet comes */
 	__WARP_WIRE_MAX,
 };
 
@@ -63,6 +72,7 @@ static const struct nla_policy warp_wire_policy[WARP_WIRE_MAX + 1] = {
 	[WARP_WIRE_LOSS_PERIOD]		= { .type = NLA_U64 },
 	[WARP_WIRE_OVERHEADS]		= { .type = NLA_BINARY },
 	[WARP_WIRE_RATE]		= { .type = NLA_U64 },
+	[WARP_WIRE_AHEAD]		= { .type = NLA_FLAG },
 };
 
 struct warp_wire {
@@ -70,18 +80,21 @@ struct warp_wire {
 	struct qdisc_watchdog	watchdog;
 	struct warp_timeline	delay, loss, overhead;
 	struct sk_buff_head	under_way;
+	struct sk_buff		*to_come;	/* ahead: the first that has not been counted */
 	struct rnd_state	random;
 	u64			last_due_ns;
 	u64			free_ns;	/* when the link has sent all that came */
 	u64			rate_bps;
 	u64			survival;
 	u32			limit;
+	bool			ahead;
 };
 
 WARP_CHILD_FIRST(struct warp_wire);
 
 struct warp_wire_cb {
 	u64	due_ns;
+	u64	comes_ns;
 };
 
 static struct warp_wire_cb *warp_wire_cb(struct sk_buff *skb)
@@ -90,10 +103,16 @@ static struct warp_wire_cb *warp_wire_cb(struct sk_buff *skb)
 	return (struct warp_wire_cb *)qdisc_skb_cb(skb)->data;
 }
 
+static u64 warp_wire_comes_ns(const struct warp_wire *q, const struct sk_buff *skb)
+{
+	return q->ahead ? ktime_to_ns(skb->tstamp) : ktime_get_ns();
+}
+
 static bool warp_wire_loses(struct warp_wire *q, const struct sk_buff *skb)
 {
 	if (q->loss.n) {
-		u64 until_ns, p = warp_timeline_at(&q->loss, ktime_get_ns(), &until_ns);
+		u64 until_ns, comes_ns = warp_wire_comes_ns(q, skb);
+		u64 p = warp_timeline_at(&q->loss, comes_ns, &until_ns);
 
 		if (prandom_u32_state(&q->random) < p)
 			return true;
@@ -109,7 +128,7 @@ static bool warp_wire_loses(struct warp_wire *q, const struct sk_buff *skb)
 
 static void warp_wire_delay(struct warp_wire *q, struct sk_buff *skb)
 {
-	u64 now_ns = ktime_get_ns(), until_ns;
+	u64 now_ns = warp_wire_comes_ns(q, skb), until_ns;
 	u64 due_ns = now_ns;
 
 	if (q->rate_bps) {
@@ -133,7 +152,39 @@ static void warp_wire_delay(struct warp_wire *q, struct sk_buff *skb)
 	skb_orphan_partial(skb);
 	q->last_due_ns = max(q->last_due_ns, due_ns);
 	warp_wire_cb(skb)->due_ns = q->last_due_ns;
+	warp_wire_cb(skb)->comes_ns = now_ns;
 	__skb_queue_tail(&q->under_way, skb);
+}
+
+/* Count those of the packets that were given ahead of time that have come by then. */
+static void warp_wire_count(struct Qdisc *sch, u64 now_ns)
+{
+	struct warp_wire *q = qdisc_priv(sch);
+
+	while (q->to_come && warp_wire_cb(q->to_come)->comes_ns <= now_ns) {
+		sch->q.qlen++;
+		qdisc_qstats_backlog_inc(sch, q->to_come);
+		q->to_come = skb_queue_is_last(&q->under_way, q->to_come) ?
+			     NULL : skb_queue_next(&q->under_way, q->to_come);
+	}
+}
+
+static int warp_wire_enqueue_ahead(struct sk_buff *skb, struct Qdisc *sch,
+				   struct sk_buff **to_free)
+{
+	struct warp_wire *q = qdisc_priv(sch);
+
+	if (skb_queue_len(&q->under_way) >= q->limit) {
+		warp_wire_count(sch, ktime_get_ns());
+		if (sch->q.qlen >= q->limit) {
+			qdisc_qstats_overlimit(sch);
+			return qdisc_drop(skb, sch, to_free);
+		}
+	}
+	warp_wire_delay(q, skb);
+	if (!q->to_come)
+		q->to_come = skb;
+	return NET_XMIT_SUCCESS;
 }
 
 static int warp_wire_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
@@ -147,6 +198,8 @@ static int warp_wire_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_b
 		__qdisc_drop(skb, to_free);
 		return NET_XMIT_SUCCESS | __NET_XMIT_BYPASS;
 	}
+	if (q->ahead)
+		return warp_wire_enqueue_ahead(skb, sch, to_free);
 	if (sch->q.qlen >= q->limit) {
 		qdisc_qstats_overlimit(sch);
 		return qdisc_drop(skb, sch, to_free);
@@ -166,10 +219,23 @@ static int warp_wire_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_b
 	return NET_XMIT_SUCCESS;
 }
 
+/* Packets that were under way for long are in no cache any more: have the following one fetched. */
+static void warp_wire_prefetch(const struct warp_wire *q)
+{
+	const struct sk_buff *next = skb_peek(&q->under_way);
+
+	if (next) {
+		prefetch(next->next);
+		prefetch(next->data);
+		prefetch(skb_shinfo(next));
+	}
+}
+
 static struct sk_buff *warp_wire_dequeue(struct Qdisc *sch)
 {
 	struct warp_wire *q = qdisc_priv(sch);
 	struct sk_buff *skb;
+	u64 now_ns;
 
 	if (q->child != &noop_qdisc)
 		while ((skb = q->child->dequeue(q->child)))
@@ -177,11 +243,15 @@ static struct sk_buff *warp_wire_dequeue(struct Qdisc *sch)
 	skb = skb_peek(&q->under_way);
 	if (!skb)
 		return NULL;
-	if (warp_wire_cb(skb)->due_ns > ktime_get_ns()) {
+	now_ns = ktime_get_ns();
+	if (warp_wire_cb(skb)->due_ns > now_ns) {
 		qdisc_watchdog_schedule_ns(&q->watchdog, warp_wire_cb(skb)->due_ns);
 		return NULL;
 	}
+	if (skb == q->to_come)
+		warp_wire_count(sch, now_ns);
 	__skb_unlink(skb, &q->under_way);
+	warp_wire_prefetch(q);
 	sch->q.qlen--;
 	qdisc_qstats_backlog_dec(sch, skb);
 	qdisc_bstats_update(sch, skb);
@@ -196,6 +266,7 @@ static void warp_wire_reset(struct Qdisc *sch)
 	qdisc_reset(q->child);
 	while ((skb = __skb_dequeue(&q->under_way)))
 		rtnl_kfree_skbs(skb, skb);
+	q->to_come = NULL;
 	q->last_due_ns = 0;
 	q->free_ns = 0;
 	qdisc_watchdog_cancel(&q->watchdog);
@@ -228,7 +299,17 @@ static int warp_wire_change(struct Qdisc *sch, struct nlattr *opt, struct netlin
 		q->survival = nla_get_u64(tb[WARP_WIRE_SURVIVAL]);
 	if (tb[WARP_WIRE_RATE])
 		q->rate_bps = nla_get_u64(tb[WARP_WIRE_RATE]);
+	if (tb[WARP_WIRE_AHEAD])
+		q->ahead = true;
 	return 0;
+}
+
+static u64 warp_wire_seed(const struct net_device *dev)
+{
+	static siphash_key_t secret __read_mostly;
+
+	net_get_random_once(&secret, sizeof(secret));
+	return siphash(dev->name, strlen(dev->name), &secret);
 }
 
 static int warp_wire_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
@@ -238,7 +319,7 @@ static int warp_wire_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_
 	qdisc_watchdog_init(&q->watchdog, sch);
 	__skb_queue_head_init(&q->under_way);
 	q->child = &noop_qdisc;
-	prandom_seed_state(&q->random, get_random_u64());
+	prandom_seed_state(&q->random, warp_wire_seed(qdisc_dev(sch)));
 	return warp_wire_change(sch, opt, extack);
 }
 
@@ -253,6 +334,14 @@ static void warp_wire_destroy(struct Qdisc *sch)
 	kvfree(q->overhead.step);
 }
 
+static int warp_wire_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	sch_tree_lock(sch);
+	warp_wire_count(sch, ktime_get_ns());
+	sch_tree_unlock(sch);
+	return warp_child_dump(sch, skb);
+}
+
 static struct Qdisc_ops warp_wire_ops = {
 	.cl_ops		= &warp_child_class_ops,
 	.id		= "warp_wire",
@@ -264,7 +353,7 @@ static struct Qdisc_ops warp_wire_ops = {
 	.reset		= warp_wire_reset,
 	.destroy	= warp_wire_destroy,
 	.change		= warp_wire_change,
-	.dump		= warp_child_dump,
+	.dump		= warp_wire_dump,
 	.owner		= THIS_MODULE,
 };
 
