@@ -217,9 +217,7 @@ def _below(line: str) -> str:
 
 
 def _paced(interface: str, direction: Direction) -> Place:
-    """The paced buffer on an interface; nothing where the direction has no rate.
-
-    """
+    """The paced buffer on an interface; nothing where the direction has no rate."""
     if direction.rate_bps is None:
         return Place()
     if direction.polices:

@@ -46,8 +46,10 @@ def main() -> None:
     from agent.namespaces import entered
     from agent.network import BuiltNetwork, load_module
     from agent.schedule import sleep_until
+    from base.linux import exact_timers
     from plan.model import from_json
 
+    exact_timers()
     out = Path(OUT)
     plan = from_json((out / "plan.json").read_text())
     traffic = json.loads((out / "traffic.json").read_text())

@@ -20,7 +20,7 @@ from network.link_words import direction
 from network.model import Direction, Link, Network, Node
 from network.tc import own_modules
 from plan.console import MODULES, PREFIX
-from plan.model import HostSettings, Module, Plan
+from plan.model import LINK_MODULES, HostSettings, Module, Plan
 from tests import lab
 
 RECORD = np.dtype([("number", "<i4"), ("sent", "<i8"), ("arrived", "<i8"), ("length", "<i4"), ("good", "?")])
@@ -37,14 +37,22 @@ class Traffic:
     overhead_ns: int = 0
 
 
-def send(kernel: GuestKernel, folder: Path, jobs: Mapping[str, Traffic], seed: int = 1) -> dict[str, Any]:
-    """All jobs at once, each over a link of its own; arrivals by name in the order of their arrival."""
+def send(
+    kernel: GuestKernel, folder: Path, jobs: Mapping[str, Traffic], seed: int = 1, how: str = "chain"
+) -> dict[str, Any]:
+    """All jobs at once, each over a link of its own; arrivals by name in the order of their arrival.
+
+    how: links have a chain of events or one event per packet (plan.model.Plan.links)
+    """
     directions = {name: replace(direction(job.words), overhead_ns=job.overhead_ns) for name, job in jobs.items()}
     nodes = {name: f"d{i}" for i, name in enumerate(jobs)}
     links = tuple(Link("s", nodes[name], directions[name], Direction()) for name in jobs)
-    network = Network((Node("s"), *(Node(node) for node in nodes.values())), links)
-    modules = tuple(Module(f"{MODULES}/{name}.ko") for name in own_modules(directions.values()))
-    plan = Plan(network, (), 1.0, 1.0, 1, {node.name: HostSettings() for node in network.nodes}, modules=modules)
+    network = Network((Node("s", "router"), *(Node(node) for node in nodes.values())), links)
+    modules = tuple(
+        Module(f"{MODULES}/{name}.ko") for name in sorted({*LINK_MODULES, *own_modules(directions.values())})
+    )
+    hosts = {node.name: HostSettings() for node in network.nodes}
+    plan = Plan(network, (), 1.0, 1.0, 1, hosts, modules=modules, links=how)
     folder.mkdir(exist_ok=True)
     (folder / "plan.json").write_text(plan.to_json())
     traffic = {

@@ -167,8 +167,11 @@ static void pace_leave(struct Qdisc *sch, u64 now_ns)
 	struct um_pace *q = qdisc_priv(sch);
 
 	while (sch->q.qlen && q->first->packet[q->first_at].leaves_ns <= now_ns) {
-		sch->qstats.backlog -= q->first->packet[q->first_at].bytes;
+		u32 bytes = q->first->packet[q->first_at].bytes;
+
+		sch->qstats.backlog -= bytes;
 		sch->q.qlen--;
+		_bstats_update(&sch->bstats, bytes, 1);
 		if (++q->first_at == PACE_CHUNK) {
 			struct pace_chunk *gone = q->first;
 
@@ -218,7 +221,6 @@ static int um_pace_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buf
 	}
 	sch->qstats.backlog += bytes;
 	sch->q.qlen++;
-	qdisc_bstats_update(sch, skb);
 	dev_sw_netstats_tx_add(qdisc_dev(sch), 1, skb->len);
 	skb->dev = target;
 	skb->tstamp = ns_to_ktime(q->left_ns);
