@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from base.errors import SpecError
+from hosts.realtime import modules_of
 from network import tc
 from network.impairments import Jitter
 from network.model import Direction, Link, Network, Node
 from network.overhead import with_overhead
+from network.tc import own_modules
 from plan.model import Plan, from_json
 from testbed.experiments import prepare
 from testbed.runs import spec_digest
@@ -102,7 +104,8 @@ def test_none_and_real_time_have_no_processing_time_and_start_exactly(tmp_path: 
     for exact in (plan(tmp_path, TWO + NONE), plan(tmp_path, TWO, host="vm"), plan(tmp_path, TWO + AUTO, host="vm")):
         assert overheads(exact.network) == {}
         assert [flow.start_s for flow in exact.flows] == [0.0, 0.0, 1.0]
-        assert not [module for module in exact.modules if "warp_wire" in module.path]
+        assert own_modules(exact.network.directions()) == []
+        assert not {"um_link.ko", "warp_wire.ko"} & {Path(module.path).name for module in modules_of(exact)}
 
 
 def test_flows_that_start_together_start_within_one_base_rtt_each_seed_its_own(tmp_path: Path) -> None:
