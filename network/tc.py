@@ -223,8 +223,8 @@ def _paced(interface: str, direction: Direction) -> Place:
     if direction.polices:
         return Place((), tuple(_policer_lines(interface, direction)))
     if direction.ahead:
-        buffer = direction.buffer or Buffer(NIC_QUEUE_BYTES, "bytes")
-        return Place((pace_qdisc(interface, direction.rate_bps, BURST_BYTES, buffer),))
+        fifo = direction.buffer or Buffer(NIC_QUEUE_BYTES, "bytes")
+        return Place((pace_qdisc(interface, direction.rate_bps, BURST_BYTES, fifo),))
     own: tuple[OwnQdisc, ...] = ()
     lines = []
     place, inside = "root handle 1:", "parent 1:1 handle 10:"
