@@ -131,13 +131,13 @@ wait
 """
 
 
-def start(folder: Path, size: str = "", built: Path | None = None, **settings: str) -> Server:
+def start(folder: Path, size: str = "", built: Path | str | None = None, **settings: str) -> Server:
     """Start a server whose data and socket are in `folder` (its path is short: a socket's has 107 bytes at most).
 
     size: keep the tables (not the log) in memory, of this size such as "200m", as on a disk that can be full
     built: another tree than that of Debian's packages
     """
-    root = (built or tree()) / "root"
+    root = (Path(built) if built else tree()) / "root"
     folder.mkdir(parents=True, exist_ok=True)
     user, group = _postgres(root)
     password = folder / "password"
@@ -160,7 +160,7 @@ def start(folder: Path, size: str = "", built: Path | None = None, **settings: s
 
 
 @contextmanager
-def running(folder: Path, size: str = "", built: Path | None = None, **settings: str) -> Iterator[Server]:
+def running(folder: Path, size: str = "", built: Path | str | None = None, **settings: str) -> Iterator[Server]:
     server = start(folder, size, built, **settings)
     try:
         yield server
