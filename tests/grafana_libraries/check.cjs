@@ -49,7 +49,7 @@ function* problems(panel) {
   ];
   for (const { id, value } of properties) {
     if (!STANDARD.includes(id) && !id.startsWith("custom")) yield `no option ${id}`;
-    if (id === "unit" && !units.has(value)) yield `no unit ${value}`;
+    if (id === "unit" && !units.has(value) && !/^time:./.test(value)) yield `no unit ${value}`;
     if (id === "color" && !grafana.fieldColorModeRegistry.getIfExists(value.mode)) yield `no colour mode ${value.mode}`;
   }
   for (const { id } of panel.transformations) {
