@@ -46,6 +46,8 @@ ACK_WAIT = "100ms"
 """What a receiver with `ack: second` waits for the next packet, where the file does not say it; ns-2's sink has the same."""
 NO_PORTS = "1"
 """A port that no flow uses."""
+MOST_RANGES = 16
+"""warp_rxbatch takes as many; connections beyond them are read one packet at a time, which is slower and no different."""
 GRACE_S = 60.0
 """Virtual or real seconds that applications get after the end to finish by themselves."""
 
@@ -295,6 +297,22 @@ def _interval(text: str) -> float | None:
     return None if text == "off" else quantities.seconds(text)
 
 
+def _batched_ports(experiment: Experiment) -> str:
+    """Server ports, in ranges, of connections whose receivers only read. One that asks for more once it has read is not told in
+    batches: it would ask later."""
+    ports = [FIRST_PORT + index for index in range(len(experiment.flows))]
+    for index, entry in enumerate(experiment.traffic):
+        if not entry.data_comes_from_the_server:
+            ports.append(compile_traffic.port(experiment, index))
+    ranges: list[list[int]] = []
+    for number in ports:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(f"{first}-{last}" for first, last in ranges[:MOST_RANGES])
+
+
 def _modules(
     experiment: Experiment, document: Document, network: Network, starts: Mapping[str, tuple[ConnectionStart, ...]]
 ) -> Iterable[Module]:
@@ -302,8 +320,8 @@ def _modules(
         return Module(f"{MODULES}/{name}.ko", params)
 
     # loaded in any case: with and without batching the guest then draws the same random numbers
-    last = FIRST_PORT + len(experiment.flows) + len(experiment.traffic) - 1
-    ports = f"{FIRST_PORT}-{last}" if experiment.virtual.batch_receivers else NO_PORTS
+    ports = _batched_ports(experiment) if experiment.virtual.batch_receivers else ""
+    ports = ports or NO_PORTS
     yield module(BATCH_MODULE, {"ports": ports})
     for name in dict.fromkeys([*LINK_MODULES, *own_modules(network.directions())]):
         yield module(name, {})

@@ -54,6 +54,21 @@ PROGRAMS = {
     "on and off": "{name: t, kind: on_off, cca: reno, from: s1, to: d1, connections: 2, on: 1s, off: 500ms}",
 }
 
+ASKING = "{name: t, kind: web, cca: cubic, from: s1, to: d1, think: 300ms, objects: 8}"
+"""A browser asks for the next object once it has read one."""
+
+
+def test_a_receiver_that_asks_for_more_is_not_batched(kernel: GuestKernel, tmp_path: Path) -> None:
+    captures = []
+    for batched in ("true", "false"):
+        folder = tmp_path / batched
+        folder.mkdir()
+        text = TRAFFIC + f"  - {ASKING}\nvirtual: {{batch_receivers: {batched}}}\n"
+        (run,) = lab.runs(kept_results.results(folder, text))
+        captures.append([list(segments(run["path"] / f"raw/{name}.pcap")) for name in ("s1-eth0", "d1-eth0")])
+    assert len(captures[0][0]) > 1000
+    assert captures[0] == captures[1]
+
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_connections_of_traffic_are_equal_too(kernel: GuestKernel, tmp_path: Path, program: str) -> None:
