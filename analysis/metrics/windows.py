@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from analysis.arrays import np
 from analysis.metrics.needs import EACH_WINDOW, WINDOW
 from analysis.metrics.registry import metric
@@ -62,9 +64,10 @@ def _window_at(columns: Columns, time_s: float) -> float | None:
 def slow_start_ssthresh_packets(run: RunRecords) -> dict[str, float | None]:
     """Slow-start threshold of each flow in force as its first slow start ends, in packets: an algorithm's estimate, where it makes one.
 
-    Slow start ends where cwnd reaches ssthresh, which is then the value, or where an ACK that acknowledges nothing new, or a timeout,
-    cuts ssthresh (a loss): then the value is the one from before the cut. Null where ssthresh was infinite until then, and where
-    slow start does not end.
+    Slow start ends where cwnd reaches ssthresh, which is then the value, unless an estimate raises ssthresh above cwnd before
+    cwnd grows any further (SPM's and PaSt's come a round-trip time after cwnd has stopped for them); or where an ACK that
+    acknowledges nothing new, or a timeout, cuts ssthresh (a loss): then the value is the one from before the cut. Null where
+    ssthresh was infinite until then, and where slow start does not end.
 
     Source: Yu 2009 s4.6.3, table 4-1 (estimated ssthresh), RFC 5681 s3.1; sockets.ssthresh_packets, sockets.cwnd_packets,
     sockets.snd_una.
@@ -79,13 +82,29 @@ def slow_start_ssthresh_packets(run: RunRecords) -> dict[str, float | None]:
 
 def _at_end_of_slow_start(columns: Columns) -> float | None:
     threshold = np.where(np.isnan(columns["ssthresh_packets"]), np.inf, columns["ssthresh_packets"])
-    reached = np.flatnonzero(columns["cwnd_packets"] >= threshold)
+    reached = _reached(columns["cwnd_packets"], threshold)
     # a row stands before its own ACK is taken up: what changed since the row before, that row's ACK changed
     stuck = np.diff(columns["snd_una"]) <= 0
     cut = np.flatnonzero((threshold[1:] < threshold[:-1]) & stuck) + 1
-    ends = [int(places[0]) for places in (reached, cut) if places.size]
+    ends = [*([] if reached is None else [reached]), *(int(place) for place in cut[:1])]
     if not ends:
         return None
     end = min(ends)
     value = float(threshold[end - 1] if cut.size and cut[0] == end else threshold[end])
     return value if np.isfinite(value) else None
+
+
+def _reached(cwnd: Any, threshold: Any) -> int | None:
+    """The first row in which the window has reached the threshold for good: what changes next is not a threshold above it."""
+    start = 0
+    while True:
+        places = np.flatnonzero(cwnd[start:] >= threshold[start:])
+        if not places.size:
+            return None
+        end = start + int(places[0])
+        changes = np.flatnonzero((cwnd[end + 1 :] != cwnd[end]) | (threshold[end + 1 :] != threshold[end]))
+        if not changes.size:
+            return end
+        start = end + 1 + int(changes[0])
+        if not (threshold[start] > threshold[end] and threshold[start] > cwnd[start]):
+            return end

@@ -53,6 +53,16 @@ def test_the_threshold_that_ends_slow_start_is_the_one_that_cwnd_reaches() -> No
     )
 
 
+def test_a_window_that_waits_at_the_threshold_for_an_estimate_has_not_left_slow_start() -> None:
+    # as SPM: 32 packets are reached at 0.3 s, its last pairs' ACKs come 100 ms later and say 250
+    rows = (0.1, 20, 32, 0), (0.3, 32, 32, 4000), (0.35, 32, 32, 6000), (0.4, 33, 250, 30_000)
+    assert ssthresh(*rows, (0.5, 120, 250, 40_000), (0.7, 250, 250, 90_000), (0.8, 251, 250, 95_000)) == 250
+    # one that is raised once cwnd has grown on its own comes too late
+    assert ssthresh(*rows[:3], (0.4, 33, 32, 30_000), (0.5, 33, 250, 40_000), (0.6, 250, 250, 90_000)) == 32
+    # one that says less ends it
+    assert ssthresh(*rows[:3], (0.4, 32, 20, 30_000)) == 32
+
+
 def test_an_estimate_below_the_window_ends_slow_start_at_once() -> None:
     assert ssthresh((0.1, 10, 32, 0), (0.2, 20, 15, 10_000)) == 15
 
