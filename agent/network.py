@@ -75,7 +75,7 @@ class BuiltNetwork:
 
     def idle_rtt_ns(self, source: str, destination: str) -> int:
         """Round-trip time of one ICMP echo through the empty network, ns."""
-        return echo_rtt_ns(self.pid(source), self.plans[destination].address)
+        return echo_rtt_ns(self.pid(source), self.plans[destination].address, self.plans[source].address)
 
     def stop(self) -> None:
         self.net.stop()
@@ -108,25 +108,29 @@ def apply_settings(plan: NodePlan, settings: HostSettings, addresses: Mapping[st
     send(connection_requests(plan, settings, addresses))
 
 
-def echo_rtt_ns(pid: int, address: str, timeout_s: float = 10.0, attempts: int = 20) -> int:
-    """Send ICMP echo requests from a process's namespace until one is answered; returns its round-trip time, ns."""
+def echo_rtt_ns(pid: int, address: str, source: str = "", timeout_s: float = 10.0, attempts: int = 20) -> int:
+    """Send ICMP echo requests from a process's namespace until one is answered; returns its round-trip time, ns.
+
+    source: address that the answers go to; by default that of the interface which the requests leave by
+    """
     for _ in range(attempts - 1):
         try:
-            return _one_echo_ns(pid, address, timeout_s)
+            return _one_echo_ns(pid, address, source, timeout_s)
         except TimeoutError:
             continue  # a path with loss
     try:
-        return _one_echo_ns(pid, address, timeout_s)
+        return _one_echo_ns(pid, address, source, timeout_s)
     except TimeoutError as error:
         raise RunError("network", address, f"no answer to {attempts} echo requests, {timeout_s:g} s each") from error
 
 
-def _one_echo_ns(pid: int, address: str, timeout_s: float) -> int:
+def _one_echo_ns(pid: int, address: str, source: str, timeout_s: float) -> int:
     body = bytes(range(PROBE_BYTES - 42))  # Ethernet 14, IP 20, ICMP 8
     header = struct.pack("!BBHHH", 8, 0, 0, 0x5742, 1)
     checksum = _checksum(header + body)
     packet = struct.pack("!BBHHH", 8, 0, checksum, 0x5742, 1) + body
     with entered(pid), socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
+        sock.bind((source, 0))
         sock.settimeout(timeout_s)
         sent = time.monotonic_ns()
         sock.sendto(packet, (address, 0))
@@ -153,5 +157,5 @@ def load_module(path: str, params: dict[str, str]) -> None:
         try:
             insert_module(Path(path), " ".join(f"{key}={value}" for key, value in params.items()))
         except OSError as error:
-            messages = [str(error.strerror), log.words()]
+            messages = [f"could not insert module: {error.strerror}", log.words()]
             raise RunError("module", path.rsplit("/", 1)[-1], "\n".join(filter(None, messages))) from error

@@ -37,7 +37,6 @@
 #include <net/pkt_sched.h>
 #include <net/rtnetlink.h>
 
-
 static struct net_device_ops link_ops;		/* veth's, but for the transmission */
 
 static struct net_device *link_target(const struct net_device *dev)

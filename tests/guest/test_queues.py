@@ -73,7 +73,7 @@ def test_cake_is_the_shapers_child_with_the_buffers_bytes(kernel: GuestKernel, t
     text = DEEP.replace("buffer: 200p", "buffer: 300KB, queue: cake ecn")
     (run,) = lab.runs(kept_results.results(tmp_path, text))
     assert run["verdict"]["value"] != "invalid", run["verdict"]
-    assert run["metrics"]["goodput_mbps"] > 15
+    assert run["metrics"]["goodput_mbps"] > 14.5
     assert_marks_are_seen_everywhere(run)
 
 

@@ -76,7 +76,7 @@ def test_a_capture_tells_about_as_many_timeouts(run: dict[str, Any], tmp_path: P
     collected = tmp_path / "collected"
     lab.warpbed("collect", run["path"] / "raw/s1-eth0.pcap", "--out", collected)
     (row,) = [row for row in pq.read_table(collected / "flows.parquet").to_pylist() if row["data_packets"] > 100]
-    assert row["timeouts"] == pytest.approx(last_of_each_flow(run["path"])["f1"]["rto"], abs=3)
+    assert row["timeouts"] == pytest.approx(last_of_each_flow(run["path"])["f1"]["rto"], abs=5)
 
 
 def test_packets_and_the_highest_sequence_number_are_the_kernels(run: dict[str, Any]) -> None:

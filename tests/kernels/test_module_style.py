@@ -35,6 +35,7 @@ EXCEPTIONS = (
     ("", "Prefer kzalloc_obj over kzalloc", "new in 7.0; Debian 12 and 13 have 6.1 and 6.12"),
     ("rxbatch_sock.h", "struct proto_ops should normally be const",
         "copies of the kernel's own with one operation replaced"),
+    ("um_link.c", "struct net_device_ops should normally be const", "a copy of veth's with one operation replaced"),
     ("", "Avoid CamelCase: <Qdisc", "the kernel's own names"),
     ("tcp_iss.c", "Possible repeated word: 'awnd'", "an equation"),
 )  # fmt: skip

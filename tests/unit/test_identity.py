@@ -20,7 +20,7 @@ from testbed.experiments import Prepared, prepare
 from testbed.runs import spec_digest
 from tests import lab
 
-VERSIONS = {"tcp_medley": "A", "tcp_liss": "B", "warp_rxbatch": "C", "warp_wire": "D"}
+VERSIONS = {"tcp_medley": "A", "tcp_liss": "B", "warp_rxbatch": "C", "warp_wire": "D", "um_link": "E"}
 MEDLEY = lab.SMALL.replace("cca: cubic", "cca: medley")
 
 
@@ -112,9 +112,7 @@ def test_inputs_are_recorded_whole(tmp_path: Path) -> None:
     prepared = prepare(lab.write(tmp_path, MEDLEY))
     host: Any = FakeHost(VERSIONS)
     recorded = identity.recorded(prepared.runs[0], prepared.plans[0], host)
-    assert recorded["modules"] == {"tcp_medley": "A", "warp_rxbatch": "C"} | (
-        {"warp_wire": "D"} if "warp_wire" in recorded["modules"] else {}
-    )
+    assert recorded["modules"] == {"tcp_medley": "A", "warp_rxbatch": "C", "warp_wire": "D", "um_link": "E"}
     assert set(recorded) == {*asdict(prepared.runs[0].inputs("virtual")), "kernel", "modules", "userland", "agent"}
 
 
