@@ -23,19 +23,23 @@ from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel, execute
 from testbed.experiments import prepare
 
-THOUSAND = """\
+THOUSAND = (
+    """\
 warpbed: 1
 name: thousand
 title: A thousand connections at once
 duration: 10s
 topology: {name: dumbbell, params: {pairs: 10, rate: 1gbit, delay: 20ms, buffer: 5MB, access_rate: 10gbit}}
 flows:
-""" + "".join(
-    f"  - {{name: f{pair}, cca: cubic, from: s{pair}, to: d{pair}, parallel: 100}}\n" for pair in range(1, 11)
-) + """\
+"""
+    + "".join(
+        f"  - {{name: f{pair}, cca: cubic, from: s{pair}, to: d{pair}, parallel: 100}}\n" for pair in range(1, 11)
+    )
+    + """\
 captures: {at: none}
 samplers: {tcp_probe: false}
 """
+)
 SHORT = """\
 warpbed: 1
 name: short
