@@ -111,14 +111,17 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-def render(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A table for the terminal: mean and the half width of its t interval, or the interval where it has no middle."""
+def render(rows: Sequence[Mapping[str, Any]], nothing: str = "no run is complete and valid") -> str:
+    """A table for the terminal: the mean and half the width of its t interval, or in words why it has none.
+
+    nothing: why there are no rows
+    """
     if not rows:
-        return "no numbers\n"
+        return f"no numbers: {nothing}\n"
     lines = []
     for row in rows:
         where = ", ".join(f"{name}={show(value)}" for name, value in row["params"].items()) or "all runs"
-        spread = "" if row["t_low"] is None else f"± {number((row['t_high'] - row['t_low']) / 2)}"
+        spread = "(one observation)" if row["t_low"] is None else f"± {number((row['t_high'] - row['t_low']) / 2)}"
         mark = "" if not row.get("differs") else "differs"
         lines.append((where, row["metric"], number(row["mean"]), spread, row["unit"], _count(row), mark))
     widths = [max(len(line[i]) for line in lines) for i in range(7)]

@@ -24,6 +24,7 @@ from analysis import relations
 from analysis.claim_words import described
 from analysis.contrasts import Spread, spread
 from analysis.errors import AnalysisError, ClaimError, MissingCellError
+from analysis.metrics.absence import why
 from analysis.relations import Group, Statement
 from analysis.results import Run, parameters, show
 from analysis.statistics import CONFIDENCE, Cell, Interval, cells
@@ -169,7 +170,7 @@ def _part(group: Group, alternatives: relations.Alternatives, groups: int, tail:
     if all(outcome == "contradicted" for outcome in outcomes):
         return Part(group.label, "contradicted", tuple(chosen))
     if unknown:
-        reason = "; ".join(dict.fromkeys(_lack(seen.statement) for seen in unknown))
+        reason = "; ".join(dict.fromkeys(lack(seen.statement) for seen in unknown))
         return Part(group.label, "not comparable", tuple(chosen), reason)
     return Part(group.label, "undecided", tuple(chosen), more=_needed(chosen))
 
@@ -218,14 +219,15 @@ def _see(statement: Statement, alternatives: int, statements: int, tail: float) 
     return Seen(statement, seen, narrow, "undecided", more)
 
 
-def _lack(statement: Statement) -> str:
+def lack(statement: Statement) -> str:
     """Why a statement has no number."""
     for term in statement.terms:
         if not term.by_seed():
             where = relations.place(term.cell.params)
             if not term.cell.counted:
                 return f"no run of {where} is complete and valid"
-            return f"{term.metric} is unknown in the runs of {where}"
+            reason = why(term.metric, term.cell.counted[0].sources)
+            return f"{term.metric} is unknown in the runs of {where}: {reason}"
     return "no seed is in all of its cells"
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from analysis.errors import ExpectationError, UnknownMetricError
 from analysis.metrics import find, lookup
+from analysis.metrics.absence import why
 from analysis.results import Run, parameters, show
 from analysis.statistics import is_number
 
@@ -121,7 +122,9 @@ def check(expectation: Expectation, runs: Sequence[Run]) -> Finding:
     unknown = [run for run, value in values.items() if value is None]
     if unknown:
         which = "all of them" if len(unknown) == len(values) else ", ".join(unknown)
-        return Finding(expectation, "not comparable", values, f"{expectation.metric} is unknown in {which}")
+        sources = next(run.sources for run in counted if run.run == unknown[0])
+        reason = f"{expectation.metric} is unknown in {which}: {why(expectation.metric, sources)}"
+        return Finding(expectation, "not comparable", values, reason)
     broken = [run for run, value in values.items() if not expectation.kept_by(value)]
     notes = []
     if broken:

@@ -13,12 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from analysis.metrics import find
+from analysis.metrics.absence import why
 from analysis.results import Run, parameters, show
 from analysis.statistics import Estimate, Interval, cells
 from schema.published import Published, PublishedValue
 
 Outcome = Literal["agrees", "disagrees", "not comparable"]
 OUTCOMES: tuple[Outcome, ...] = ("agrees", "disagrees", "not comparable")
+NO_INTERVAL = "one observation"
+"""What stands where an interval would, of a single run or of runs that are copies of one another."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +157,10 @@ def _measured(metric: str, where: Mapping[str, Any], runs: Sequence[Run]) -> tup
         return None, f"{len(meant)} combinations match; `where` has to name {', '.join(open_names)}"
     estimate = meant[0].estimate(metric)
     if estimate is None:
-        counted = len(meant[0].counted)
-        return None, f"{metric} is unknown in the runs" if counted else "no run of these is complete and valid"
+        counted = meant[0].counted
+        if not counted:
+            return None, "no run of these is complete and valid"
+        return None, f"{metric} is unknown in the runs: {why(metric, counted[0].sources)}"
     return estimate, ""
 
 

@@ -2,6 +2,7 @@
 """Does Medley fill any path with a short queue? One flow alone on paths drawn by seed, held against Ho 2008 chapter 4.
 
     WARPBED_DEV=1 ./warpbed exec python -m benchmarks.medley_paths [--seed N] [--count N] [--only N,N…] [--list] [--cpu N]
+    WARPBED_DEV=1 ./warpbed exec python -m benchmarks.medley_paths --path 5,400,30 [--path MBIT,MS,PACKETS …]
 
 A path is a dumbbell (Ho Fig 5.1): rate 5 to 500 Mbit/s, RTT 2 to 400 ms and buffer 30 to 1000 packets, each drawn evenly by
 its logarithm; paths of fewer than 10 packets are drawn again. Packets have 1000 bytes (1014 on the wire), each is ACKed.
@@ -10,7 +11,8 @@ never does: then bursts overflow the buffer again and again while the window is 
 queue are those of the time after; each has to be at least 0.99 and at most 12 packets (Ho Figs 5.7 and 5.10). Where the
 model says never, what was seen is shown beside what it says. Ends with 1 where a path fails. One guest per path.
 
-Paths that need more packets than --most-packets until then are drawn and shown, and not run.
+Paths that need more packets than --most-packets until then are drawn and shown, and not run. --path: these instead of drawn ones,
+by rate, RTT and buffer.
 """
 
 from __future__ import annotations
@@ -93,6 +95,12 @@ class Drawn:
 def draw(seed: int, count: int) -> list[Drawn]:
     """The same paths for the same seed; a longer list begins with the shorter one."""
     return list(itertools.islice(_drawn(random.Random(seed)), count))  # noqa: S311 (no secret)
+
+
+def named(text: str) -> Drawn:
+    """A path from its rate, RTT and buffer with commas between."""
+    rate_mbit, rtt_ms, buffer = text.split(",")
+    return Drawn(float(rate_mbit), float(rtt_ms), int(buffer))
 
 
 def _drawn(numbers: random.Random) -> Iterator[Drawn]:
@@ -186,6 +194,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=14)
     parser.add_argument("--count", type=int, default=48)
     parser.add_argument("--only", default="", help="numbers of paths, with commas between")
+    parser.add_argument("--path", type=named, action="append", default=[], metavar="MBIT,MS,PACKETS")
     parser.add_argument("--cpu", type=int, default=0)
     parser.add_argument("--most-packets", type=int, default=MOST_PACKETS)
     parser.add_argument("--list", action="store_true", help="draw the paths and run none")
@@ -194,7 +203,7 @@ def main() -> int:
     heads = ("Mbit/s", "RTT ms", "buffer", "mu d", "model s", "util", "queue", "most", "drops", "")
     print(f"{'path':>4}" + "".join(f"{head:>9}" for head in heads), flush=True)
     failed = 0
-    for number, path in enumerate(draw(options.seed, options.count)):
+    for number, path in enumerate(options.path or draw(options.seed, options.count)):
         if numbers and number not in numbers:
             continue
         model = "never" if path.converged_s is None else f"{path.converged_s:.1f}"

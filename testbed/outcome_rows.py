@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from analysis import claims, expectations, published
+from analysis.statistics import is_number
 from testbed.outcomes import Outcomes, guard_as_data
 
 
@@ -19,7 +20,10 @@ def rows_of(judged: Outcomes) -> list[dict[str, Any]]:
 
 
 def _guard_row(finding: expectations.Finding) -> dict[str, Any]:
+    """low, high: the least and the greatest of the runs; measured where they are the same."""
     guard = guard_as_data(finding)
+    numbers = sorted(value for value in guard["values"].values() if is_number(value))
+    least, most = (numbers[0], numbers[-1]) if numbers else (None, None)
     return {
         "kind": "expectation",
         "source": guard["source"],
@@ -27,9 +31,9 @@ def _guard_row(finding: expectations.Finding) -> dict[str, Any]:
         "unit": "",
         "where": guard["where"],
         "asked": guard["bound"],
-        "measured": None,
-        "low": None,
-        "high": None,
+        "measured": least if least == most else None,
+        "low": least,
+        "high": most,
         "runs": len(guard["values"]),
         "outcome": guard["outcome"],
         "reason": guard["reason"],

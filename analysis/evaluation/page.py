@@ -42,7 +42,7 @@ def page(algorithm: str, criteria: Sequence[Judged], about: Mapping[str, Any]) -
 def shown(value: Value) -> str:
     """A mean with its interval."""
     if value.mean is None:
-        return "–"
+        return "no valid run has it"
     if value.low is None or value.high is None or value.copies:
         return number(value.mean)
     return f"{number(value.mean)} ({number(value.low)} … {number(value.high)})"

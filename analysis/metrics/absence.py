@@ -16,9 +16,10 @@ SHOWN = 3
 def why(name: str, sources: Mapping[str, Mapping[str, Any]]) -> str:
     """The record that is missing and how a file asks for it, else what the metric's definition says of having no value.
 
+    name: of a metric or of a part of one
     sources: run.json's, by flow the record that each quantity comes from; empty where a run says nothing of it
     """
-    metric = REGISTRY[name]
+    metric = REGISTRY[name.partition(".")[0]]
     for need in metric.needs:
         without = [
             flow for flow, told in sources.items() if str(told.get(need.key, "")).split(",")[0] not in need.sources

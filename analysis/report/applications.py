@@ -17,7 +17,10 @@ MOST_ROWS = 400
 
 @dataclass(frozen=True)
 class Application:
-    """One traffic entry of one run; `results` are the numbers that it reports, with the field's name as its unit."""
+    """One traffic entry of one run; `results` are the numbers that it reports, with the field's name as its unit.
+
+    without: fields of which it has no number
+    """
 
     attributes: tuple[str, ...]
     seed: str
@@ -25,6 +28,7 @@ class Application:
     kind: str
     way: str
     results: tuple[tuple[str, str], ...]
+    without: tuple[str, ...]
 
 
 def applications(runs: Sequence[Run]) -> tuple[Application, ...]:
@@ -41,6 +45,7 @@ def applications(runs: Sequence[Run]) -> tuple[Application, ...]:
                 kind=show(row.get("app")),
                 way=f"{show(row.get('src'))} → {show(row.get('dst'))}",
                 results=tuple((key, number(value)) for key, value in numbers),
+                without=tuple(key for key, value in row.items() if key not in ELSEWHERE and value is None),
             )
         )
     return tuple(listed[:MOST_ROWS])

@@ -11,7 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from analysis import claims
+from analysis.contrasts import Spread
 from analysis.results import Run, load_experiment
+from analysis.statistics import Interval
 from analysis.table import number
 from schema.claims import Claim
 from schema.repeats import Repeats
@@ -22,7 +24,10 @@ MOST_STATEMENTS = 60
 
 @dataclass(frozen=True)
 class StatementRow:
-    """where: the combination; text: what is said; measured, interval: as text, with the bounds of what was said"""
+    """where: the combination; text: what is said; measured, interval: as text, with the bounds of what was said
+
+    lack: why nothing was measured, "" where something was
+    """
 
     where: str
     text: str
@@ -31,6 +36,7 @@ class StatementRow:
     interval: str
     seeds: str
     outcome: str
+    lack: str
 
 
 @dataclass(frozen=True)
@@ -85,10 +91,18 @@ def _statement(where: str, seen: claims.Seen) -> StatementRow:
         where=where or "all runs",
         text=statement.words,
         bounds=f"{low} … {high}" if low and high else f"{sign} {low or high}",
-        measured="–" if spread is None else number(spread.mean),
-        interval="–"
-        if interval is None or (spread and spread.exact)
-        else f"{number(interval.low)} … {number(interval.high)}",
+        measured="" if spread is None else number(spread.mean),
+        interval=_interval(spread, interval),
         seeds="0" if spread is None else f"{spread.n}{' paired' if spread.paired else ''}",
         outcome=seen.outcome,
+        lack=claims.lack(statement) if spread is None else "",
     )
+
+
+def _interval(spread: Spread | None, interval: Interval | None) -> str:
+    """The interval, or in words why a number has none."""
+    if spread is None:
+        return ""
+    if spread.exact:
+        return "no seed changes it"
+    return "one observation" if interval is None else f"{number(interval.low)} … {number(interval.high)}"

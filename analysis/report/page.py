@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from analysis import expectations, precision, published
 from analysis.errors import AnalysisError, ExpectationError
 from analysis.metrics import REGISTRY, Metric
-from analysis.report import topology
+from analysis.report import lacking, topology
 from analysis.report.applications import Application, applications
 from analysis.report.claims import ClaimRow, claim_rows
 from analysis.report.data import TABLE_METRICS, duration_s_of, figure_data
@@ -92,6 +92,17 @@ class View:
     number = staticmethod(number)
     spread = staticmethod(spread)
     problems = staticmethod(problems)
+    run_lacks = staticmethod(lacking.of_run)
+    cell_lacks = staticmethod(lacking.of_cell)
+    unknown_of = staticmethod(lacking.unknown)
+
+    @property
+    def notes_of_runs(self) -> tuple[tuple[str, str], ...]:
+        return lacking.notes(self.metrics, lacking.of_run, [run for run in self.runs if run.complete])
+
+    @property
+    def notes_of_cells(self) -> tuple[tuple[str, str], ...]:
+        return lacking.notes(self.metrics, lacking.of_cell, self.cells)
 
     @property
     def complete(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from analysis.results import show
 
 ELSEWHERE = ("topology", "bottleneck")  # the setup draws these
+NOT_RECORDED, EMPTY = "not recorded", "empty"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def _settings(name: str, specs: Sequence[Any]) -> Settings:
     flat = [_flatten(one) if one is not None else {} for one in specs]
     common, differing = [], []
     for key in dict.fromkeys(key for one in flat for key in one):
-        values = tuple(dict.fromkeys(one.get(key, "–") for one in flat))
+        values = tuple(dict.fromkeys(one.get(key, NOT_RECORDED) for one in flat))
         if len(values) == 1:
             common.append((key, values[0]))
         else:
@@ -47,4 +48,4 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
         for name, part in value.items():
             flat.update(_flatten(part, f"{prefix} › {name}" if prefix else str(name)))
         return flat
-    return {prefix: ", ".join(show(part) for part in value) if isinstance(value, list) else show(value) or "–"}
+    return {prefix: ", ".join(show(part) for part in value) if isinstance(value, list) else show(value) or EMPTY}

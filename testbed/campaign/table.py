@@ -107,7 +107,7 @@ def render(campaign: Campaign, rows: Sequence[Cell]) -> str:
 
 def _text(row: Cell) -> str:
     if row.mean_s is None:
-        text = "–"
+        text = "none yet"
     else:
         spread = f" ±{_seconds(row.half_width_95_s)}" if row.half_width_95_s else ""
         text = f"{_seconds(row.mean_s)}{spread} (n={row.transfers}"

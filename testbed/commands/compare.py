@@ -94,4 +94,6 @@ def _shown(rows: Sequence[published.Row]) -> list[dict[str, Any]]:
 
 
 def _interval(row: published.Row) -> str:
-    return "" if row.interval is None else f"{number(row.interval.low)} … {number(row.interval.high)}"
+    if row.interval is None:
+        return "" if row.measured is None else published.NO_INTERVAL
+    return f"{number(row.interval.low)} … {number(row.interval.high)}"

@@ -45,13 +45,16 @@ def main(options: argparse.Namespace) -> int:
 
 def _of_cells(runs: Sequence[Run], pair: str, form: str) -> str:
     of_cells = cells.rows(runs)
+    nothing = "no run is complete and valid"
     if pair:
         match = re.fullmatch(r"([^=]+)=([^,]+),([^,]+)", pair)
         if match is None:
             raise UsageError(f"--paired {pair!r}: write a parameter and two of its values, such as cca=cubic,medley")
         try:
             of_cells = cells.paired_rows(runs, *match.groups())
+            nothing = "no seed has a run that is complete and valid on both sides"
         except AnalysisError as error:
             raise UsageError(f"--paired {pair!r}: {error}") from error
-    make = {"json": cells.as_json, "csv": cells.as_csv, "table": cells.render}
-    return make[form](of_cells)
+    if form == "table":
+        return cells.render(of_cells, nothing)
+    return cells.as_json(of_cells) if form == "json" else cells.as_csv(of_cells)

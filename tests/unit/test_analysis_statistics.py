@@ -126,7 +126,8 @@ def test_rows_are_shown_as_a_table_and_as_csv() -> None:
     assert "buffer=50p, cca=cubic → medley" in table and "differs" in table
     lines = as_csv(rows(SWEEP)).splitlines()
     assert lines[0].startswith("param.cca,param.buffer,metric,unit,n,mean,t_low") and len(lines) == 5
-    assert render([]) == "no numbers\n"
+    assert render([]) == "no numbers: no run is complete and valid\n"
+    assert "(one observation)" in render(rows([run(1, 0.5, cca="cubic")]))
 
 
 def test_runs_whose_seeds_change_nothing_are_one_observation() -> None:

@@ -259,7 +259,7 @@ def test_settings_tell_what_is_common_and_what_differs() -> None:
     )
     assert general.common == (("cpu", "x"),)
     assert kernel.common == (("hz", "1000"),)
-    assert kernel.differing == (("key", ("a", "–")),)
+    assert kernel.differing == (("key", ("a", "not recorded")),)
 
 
 def test_the_report_appears_whole_under_its_name(quickstart: Path, tmp_path: Path) -> None:
