@@ -17,7 +17,7 @@ from pathlib import Path
 from base.cache import aside, remove, sha256_of
 from base.errors import UsageError, WarpbedError
 from base.paths import ROOT
-from kernels import package
+from kernels import module_objects, package
 from kernels.build_key import ARCHITECTURES, RECIPES, Inputs, arguments, base_folder, build_folder, inputs_of
 from kernels.conditions import lines_for
 from kernels.errors import BuildError
@@ -58,7 +58,7 @@ def build(
     with aside(final, marker="build.json") as place:
         if place:
             work, lock = place
-            _build_modules(inputs, work, Steps(log, lock), base, root)
+            _build_modules(inputs, work, Steps(log, lock), base, root, cache)
             changed = True
     log.unlink(missing_ok=True)
     return final, changed
@@ -175,14 +175,15 @@ def _link(source: Path, target: Path) -> None:
     os.link(source, target, follow_symlinks=False)
 
 
-def _build_modules(inputs: Inputs, work: Path, steps: Steps, base: Path, root: Path) -> None:
+def _build_modules(inputs: Inputs, work: Path, steps: Steps, base: Path, root: Path, cache: Path) -> None:
     """Build the project's modules against the kept part of the kernel, and write build.json."""
     modules = work / "modules"
     modules.mkdir()
     tree = base / "build"
     if inputs.module_sources:
         sources = work / "sources"
-        for name in inputs.module_sources:
+        kept = module_objects.restore(inputs, cache, modules)
+        for name in inputs.module_sources.keys() - kept:
             (sources / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root / "kernels/modules" / name, sources / name)
         # No path of this machine gets into a module.
@@ -199,10 +200,12 @@ def _build_modules(inputs: Inputs, work: Path, steps: Steps, base: Path, root: P
             "modules",
             cwd=sources,
         )
-        for module in sorted(sources.rglob("*.ko")):
+        compiled = sorted(sources.rglob("*.ko"))
+        for module in compiled:
             steps.run(
                 f"stripping {module.name}", "strip", "--strip-debug", "-o", modules / module.name, module, cwd=sources
             )
+        module_objects.keep(inputs, cache, [modules / module.name for module in compiled])
         remove(sources)
     for name in ("linux", "config"):
         _link(base / name, work / name)

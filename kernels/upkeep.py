@@ -22,6 +22,7 @@ KINDS = {
     "grafana-libraries": "libraries for tests of dashboards",
     "kernels": "kernels",
     "kernels/base": "kernels without modules",
+    "kernels/modules": "compiled modules",
     "mypy": "the type checker's memory for tests",
     "native": "packet collectors",
     "sources": "kernel sources",
@@ -34,7 +35,7 @@ KINDS = {
 }
 """Folders of the cache whose children are entries, and what those are."""
 
-NOT_ENTRIES = {"kernels/base"}
+NOT_ENTRIES = {"kernels/base", "kernels/modules"}
 
 
 @dataclass(frozen=True)

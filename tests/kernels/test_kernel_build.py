@@ -34,6 +34,7 @@ linux: main.c
 modules:
 \ttest -f scripts/modpost -a -f include/generated/autoconf.h -a ! -e scripts/fixdep.o
 \tfor name in $(basename $(notdir $(wildcard $(M)/*.c))); do \\
+\t\techo $$name >>$(COUNTER).modules; \\
 \t\tcc $(KCFLAGS) -c -o $(M)/$$name.ko $(M)/$$name.c; done
 """
 MODULE = """\
@@ -75,6 +76,13 @@ class Project:
     @property
     def compiled(self) -> int:
         return len(self.counter.read_text().splitlines()) if self.counter.exists() else 0
+
+    def modules_compiled(self) -> list[str]:
+        """Since this was asked last."""
+        file = self.counter.with_name(f"{self.counter.name}.modules")
+        names = sorted(file.read_text().split()) if file.exists() else []
+        file.unlink(missing_ok=True)
+        return names
 
     @property
     def half_made(self) -> list[Path]:
@@ -128,6 +136,31 @@ def test_a_changed_module_does_not_compile_the_kernel_again(project: Project) ->
     assert second != first
     assert project.compiled == 1
     assert json.loads((second / "build.json").read_text())["modules"][0]["srcversion"] == "DEF"
+
+
+def test_a_changed_module_is_compiled_alone_and_a_header_s_change_compiles_all(project: Project) -> None:
+    folder = project.root / "kernels/modules"
+    for name in ("tcp_y", "warp_z"):
+        (folder / f"{name}.c").write_text(MODULE)
+    project.build()
+    assert project.modules_compiled() == ["tcp_x", "tcp_y", "warp_z"]
+    (folder / "tcp_x.c").write_text(MODULE.replace("ABC", "DEF"))
+    (folder / "tcp_y.c").unlink()
+    path, _ = project.build()
+    assert project.modules_compiled() == ["tcp_x"]
+    built = {
+        module["name"]: module["srcversion"] for module in json.loads((path / "build.json").read_text())["modules"]
+    }
+    assert built == {"tcp_x": "DEF", "warp_z": "ABC"}
+    for name in ("cc_shared.h", "Kbuild"):
+        with (folder / name).open("a") as file:
+            file.write("# more\n")
+        project.build()
+        assert project.modules_compiled() == ["tcp_x", "warp_z"]
+    (folder / "warp_z.c").unlink()
+    path, changed = project.build()
+    assert changed and project.modules_compiled() == []
+    assert [file.name for file in (path / "modules").iterdir()] == ["tcp_x.ko"]
 
 
 def test_nothing_of_the_place_gets_into_a_build(project: Project, tmp_path: Path) -> None:

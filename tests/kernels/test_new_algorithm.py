@@ -31,11 +31,13 @@ class Checkout:
 
     def __init__(self, root: Path) -> None:
         self.root = copied(root / "checkout")
-        # the file's tests may be shared by several workers, each of which removes the builds that it has made
-        with (self.root / "kernels/modules/Kbuild").open("a") as kbuild:
-            kbuild.write(f"# {root}\n")
         self.module = self.root / f"kernels/modules/tcp_{NAME}.c"
         self.builds: set[Path] = set()
+
+    def mark(self, module: Path) -> None:
+        """Make the builds with this module the copy's own: each worker that has some of a file's tests removes those that it has made."""
+        with module.open("a") as source:
+            source.write(f"/* {self.root} */\n")
 
     def call(self, *arguments: str, code: int) -> str:
         """`./warpbed` of the copy, without the entry script's start-up."""
@@ -54,6 +56,10 @@ class Checkout:
         for build in self.builds - {but}:
             assert build.parent == cache_dir() / "kernels"
             shutil.rmtree(build, ignore_errors=True)
+        for source in (self.root / "kernels/modules").glob("tcp_*.c"):
+            for kept in (cache_dir() / "kernels/modules").glob(f"*/{source.stem}.ko"):
+                if kept.stat().st_nlink == 1:  # in no build any more
+                    shutil.rmtree(kept.parent, ignore_errors=True)
 
     def run(self, code: int) -> str:
         only = f"cca={NAME},buffer=50p"
@@ -69,6 +75,7 @@ def checkout(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> I
     checkout = Checkout(tmp_path_factory.mktemp("own"))
     words = checkout.call("testbed", "new-algorithm", NAME, code=0)
     assert all(file in words for file in targets(NAME).values())
+    checkout.mark(checkout.module)
     yield checkout
     checkout.remove_builds(kernel.linux.parent)
 

@@ -28,6 +28,7 @@ def checkout(kernel: GuestKernel, tmp_path: Path) -> Iterator[Checkout]:
     """A copy with Medley's module and a quickstart of three cells, 4 s of one seed each."""
     checkout = Checkout(tmp_path)
     shutil.copy(lab.ROOT / MEDLEY, checkout.root / MEDLEY)
+    checkout.mark(checkout.root / MEDLEY)
     quickstart = checkout.root / QUICKSTART
     quickstart.write_text(shortened(quickstart.read_text().replace("[50p, 250p]", "[50p]"), 4))
     yield checkout
