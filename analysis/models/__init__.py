@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from analysis.models import afifi2014, ho2008, ho2008_rules, kato2012, tokuda2003, yu2009, yu2009_gaps
+from analysis.models import afifi2014, ho2008, ho2008_rules, ho2008_shares, kato2012, tokuda2003, yu2009, yu2009_gaps
 from analysis.models.checks import REGISTRY, Check, deciders
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "deciders",
     "ho2008",
     "ho2008_rules",
+    "ho2008_shares",
     "kato2012",
     "tokuda2003",
     "yu2009",

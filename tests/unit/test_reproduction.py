@@ -15,7 +15,7 @@ import pytest
 
 from analysis.errors import ResultsError
 from analysis.metrics import lookup
-from analysis.models import REGISTRY, afifi2014, ho2008, ho2008_rules, tokuda2003
+from analysis.models import REGISTRY, afifi2014, ho2008, ho2008_rules, ho2008_shares, tokuda2003
 from analysis.models.checks import Check
 from analysis.reproduction import afifi2014 as afifi2014_runs
 from analysis.reproduction import recorded
@@ -273,6 +273,24 @@ def test_windows_under_random_loss_are_the_derived_ones() -> None:
             assert ho2008_rules.loss_limited(rule, percent / 100) == pytest.approx(window, rel=0.2)
 
 
+def test_shares_of_a_buffer_follow_from_the_equations() -> None:
+    """A full link, FAST's fixed point W (1 - BaseRTT / RTT) = alpha, and SACK's mean window of three quarters of its largest."""
+    for m in ho2008_shares.MIXES:
+        for buffer in ho2008_shares.BUFFERS:
+            found = ho2008_shares.shares(m, buffer)
+            carried = m * found.fast + (ho2008_shares.FLOWS - m) * found.sack
+            assert 0.85 * ho2008_shares.BDP < carried < 1.000001 * ho2008_shares.BDP
+    deep = ho2008_shares.shares(10, 3000)
+    longer = deep.queue / ho2008_shares.BDP  # RTT - 1, so that W / RTT is alpha over it
+    assert deep.fast == pytest.approx(ho2008_shares.ALPHA / longer, rel=0.05)
+    assert ho2008_shares.fast(200.0, 2.0, False) == 200.0  # 200 (1 - 1/2) = 100
+    windows = [20.0]
+    while windows[-1] < 40:
+        windows.append(ho2008_shares.sack(windows[-1], 1.0, False))
+    assert sum(windows) / len(windows) == 30
+    assert ho2008_shares.sack(windows[-1], 1.0, True) == 20
+
+
 def test_ftat_s_theorem_gives_the_derived_examples() -> None:
     rows = next(part for part in derived("afifi2014-eq6.1") if "rows" in part)["rows"]
     for B, rtt_s, p, T in rows:
@@ -352,6 +370,8 @@ def test_only_these_calculations_contradict(calculated: dict[str, list[Check]]) 
         "ho2008-s4.3-example",
         "ho2008-s5.2.2-real-time",  # the thesis' rules against its figures
         "ho2008-fig5.16",
+        *(f"ho2008-fig{figure}" for figure in ho2008_shares.MIXES.values()),
+        "ho2008-s5.5-summary",
         "tokuda2003-fig6-order",
         "afifi2014-claim6.2",
         "kato2012-tab5.1",  # what our module costs, by the benchmark
