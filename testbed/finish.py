@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import integrity, metrics
+from analysis.arrays import without_pandas
 from analysis.errors import AnalysisError
 from analysis.verdict import Evidence, judge
 from base import quantities
@@ -115,6 +116,7 @@ def _changes_s(plan: Plan) -> list[float]:
 
 
 def main() -> int:
+    without_pandas()
     try:
         finish(Path(sys.argv[1]), is_new=True)
     except (CollectError, AnalysisError, WarpbedError, OSError) as error:

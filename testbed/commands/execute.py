@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.arrays import without_pandas
 from analysis.precision import standings
 from analysis.report import write_report
 from analysis.results import Run, load_experiment
@@ -93,6 +94,7 @@ def _conclude(
     folder: Path, runs: Sequence[Run], asked: Prepared, all_names: list[str], unasked: Sequence[Mapping[str, Any]]
 ) -> int:
     """Print the table, what became of guards and claims, and the report's path; 1 where a guard or a claim fails."""
+    without_pandas()
     print(of_runs(runs, "table"), end="")
     judged = outcomes(runs, asked, folder, unasked)
     print_outcomes(judged)
