@@ -19,6 +19,7 @@ from base.cache import ASIDE, LOCKS, locked, remove, remove_orphans
 KINDS = {
     "agents": "agents",
     "experiments": "results of experiments for tests",
+    "experiments/raw": "raw files of guests for tests",
     "grafana-libraries": "libraries for tests of dashboards",
     "kernels": "kernels",
     "kernels/base": "kernels without modules",
@@ -35,7 +36,7 @@ KINDS = {
 }
 """Folders of the cache whose children are entries, and what those are."""
 
-NOT_ENTRIES = {"kernels/base", "kernels/modules"}
+NOT_ENTRIES = {"kernels/base", "kernels/modules", "experiments/raw"}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,12 +23,10 @@ from tests.sshhosts import SshHosts
 
 surroundings.settle(os.environ)
 
-# each of pytest-xdist's workers keeps to a CPU of its own, so guests of several workers do not meet on one; a worker beyond one a CPU
-# takes what the others leave
+# each of pytest-xdist's workers keeps to one CPU, as guests do, so that guests of several workers are spread over all
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     allowed, number = sorted(os.sched_getaffinity(0)), int(worker.removeprefix("gw"))
-    if number < len(allowed):
-        os.sched_setaffinity(0, {allowed[number]})
+    os.sched_setaffinity(0, {allowed[number % len(allowed)]})
 
 # no test depends on how fast the machine is, and a failure is found again by running again
 settings.register_profile(
@@ -85,15 +84,25 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test with what it needs, before pytest selects by marker."""
     for item in items:
         needs.mark(item)
-    if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) - 1:
-        items[:] = needs.longest_first(items, workers + 1)
+    if (took_s := getattr(config, "workerinput", {}).get("took_s")) is not None:
+        items[:] = needs.longest_first(items, took_s)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    seen = (report for reports in terminalreporter.stats.values() for report in reports)
-    for line in durations.summary(report for report in seen if isinstance(report, pytest.TestReport)):
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Each of pytest-xdist's workers is told the same times, since all of them have to have the same order."""
+    node.workerinput["took_s"] = durations.last()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    seen = [report for reports in terminalreporter.stats.values() for report in reports]
+    reports = [report for report in seen if isinstance(report, pytest.TestReport)]
+    for line in durations.summary(reports):
         terminalreporter.write_line(line)
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr
+    if is_whole and not config.option.keyword:
+        durations.keep(durations.by_file(reports))

@@ -13,6 +13,10 @@ from pathlib import PurePath
 
 import pytest
 
+from base.cache import recall, remember
+from base.paths import cache_dir
+
+QUESTION = ["seconds of each file of tests in the last whole run"]
 LEAST_S = 1.0
 """A folder that took less is not named, nor is a file."""
 
@@ -61,3 +65,20 @@ def summary(reports: Iterable[pytest.TestReport]) -> list[str]:
             took_min, cpu_min = (value / 60 for value in total_s[folder])
             lines.append(f"{folder}: {len(tests[folder])} tests, {took_min:.1f} min, CPU {cpu_min:.1f} min (s: {each})")
     return lines
+
+
+def by_file(reports: Iterable[pytest.TestReport]) -> dict[str, float]:
+    """What each file's tests took together, by its name below the checkout."""
+    seconds: dict[str, float] = defaultdict(float)
+    for report in reports:
+        seconds[report.location[0]] += report.duration
+    return dict(seconds)
+
+
+def last() -> dict[str, float]:
+    """What each file took in the last whole run on this machine, for the order of the next one."""
+    return recall(cache_dir(), QUESTION) or {}
+
+
+def keep(seconds: dict[str, float]) -> None:
+    remember(cache_dir(), QUESTION, {**last(), **seconds})

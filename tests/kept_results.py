@@ -2,7 +2,8 @@
 """Results of small experiments, kept in the cache by all that decides them: for tests of what results say, not of how they come about.
 
 Equal runs give equal bytes (`test_determinism` and `test_replays` run each time and hold that), so an experiment is executed
-again only where its text, the code, the kernel build or the user land has changed. WARPBED_FRESH_GUESTS=1 executes all of them.
+again only where its text, the code, the kernel build or the user land has changed; even then the guests whose plan, kernel, modules and
+programs are as they were need not run again (tests/kept_raw.py). WARPBED_FRESH_GUESTS=1 executes all of them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def results(folder: Path, text: str, *arguments: str) -> Path:
         shutil.copytree(entry / "results", place, symlinks=True)
         used(entry)
         return lab.only_folder(place)
-    made = lab.execute(folder, text, *arguments)
+    made = lab.execute(folder, text, *arguments, program="testbed" if os.environ.get(FRESH) else "tests.kept_raw")
     if sum(file.lstat().st_size for file in place.rglob("*")) <= MOST_BYTES:
         with aside(entry, marker=MARKER) as work:
             if work is not None:

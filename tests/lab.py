@@ -35,17 +35,21 @@ def write(folder: Path, text: str, name: str = "experiment.yml") -> Path:
     return file
 
 
-def command(*arguments: str | Path) -> list[str]:
+def command(*arguments: str | Path, program: str = "testbed") -> list[str]:
     """`./warpbed` without its environment's start-up: the tests run inside that environment already."""
-    return [sys.executable, "-P", "-m", "testbed", *map(str, arguments)]
+    return [sys.executable, "-P", "-m", program, *map(str, arguments)]
 
 
 def warpbed(
-    *arguments: str | Path, code: int = 0, timeout_s: float = 300, environment: dict[str, str] | None = None
+    *arguments: str | Path,
+    code: int = 0,
+    timeout_s: float = 300,
+    environment: dict[str, str] | None = None,
+    program: str = "testbed",
 ) -> str:
     """Run a command to its end, check its exit code and return all that it printed."""
     done = subprocess.run(
-        command(*arguments),
+        command(*arguments, program=program),
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -65,6 +69,7 @@ def execute(
     code: int = 0,
     environment: dict[str, str] | None = None,
     timeout_s: float = 300,
+    program: str = "testbed",
 ) -> Path:
     """Execute an experiment's text; returns the folder of its results."""
     file = write(folder, text)
@@ -77,6 +82,7 @@ def execute(
         code=code,
         environment=environment,
         timeout_s=timeout_s,
+        program=program,
     )
     return only_folder(folder / "results")
 

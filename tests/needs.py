@@ -7,6 +7,8 @@ fixtures says so with the marker itself.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -54,22 +56,23 @@ def mark(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.timeout(900))
 
 
-def longest_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """Files with a slow test first, shared among the workers, so that none of them is what the last worker ends with.
+def longest_first(items: list[pytest.Item], took_s: Mapping[str, float]) -> list[pytest.Item]:
+    """The files in the order of what they took last; those of which that is not known come first where one of their tests is slow.
 
-    pytest-xdist's `worksteal` gives each worker an equal part of the list, in its order, and moves what waits from the end
-    of one part to a worker that has finished. Tests of one file stay together: they share fixtures.
+    pytest-xdist's `loadfile` hands the next file to the worker that has finished, so that only short ones are left when the run ends,
+    and what tests of a file share is made once.
     """
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.path, []).append(item)
-    slow = [tests for tests in files.values() if any(test.get_closest_marker("slow") for test in tests)]
-    others = [test for tests in files.values() if tests not in slow for test in tests]
-    share = len(items) // workers
-    ordered: list[pytest.Item] = []
-    for worker in range(workers):
-        part = [test for tests in slow[worker::workers] for test in tests]
-        room = max(0, share - len(part)) if worker < workers - 1 else len(others)
-        ordered += [*part, *others[:room]]
-        del others[:room]
-    return ordered
+
+    def seconds(file: Path) -> float:
+        is_slow = any(item.get_closest_marker("slow") for item in files[file])
+        return took_s.get(name_of(file), math.inf if is_slow else 0.0)
+
+    return [item for file in sorted(files, key=seconds, reverse=True) for item in files[file]]
+
+
+def name_of(file: Path) -> str:
+    """A file of tests below the checkout, as pytest's reports name it."""
+    return str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else str(file)

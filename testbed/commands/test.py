@@ -19,6 +19,8 @@ NEEDS = ("guest", "machine", "database", "docker", "browser", "network", "root",
 """Markers that say that a test is not one of the quick ones; tests/needs.py sets them."""
 SMALLEST = frozenset({"packages", "collector"})
 ALL = SMALLEST | {"programs", "kernel", "database", "machines", "disk"}
+NOT_QUICK = ("browser", "guest", "playbooks", "style")
+"""Folders below tests/ of which each test needs something; --quick does not read them."""
 # folder below tests/ → parts of playbooks/test_environment.yml that its tests need
 PARTS = {
     "unit": SMALLEST,
@@ -27,8 +29,8 @@ PARTS = {
     "style": SMALLEST | {"programs", "kernel"},
     "store": SMALLEST | {"programs", "kernel", "database"},
 }
-WAITING = 1
-"""Workers beyond one a core: hosts over SSH, campaigns and containers wait for real time more than they compute."""
+WORKERS_A_CORE = 2
+"""Hosts over SSH, campaigns and containers wait for real time more than they compute. The quick tests do not: they have one."""
 AT_ONCE = (("kernel",), ("machines",), ("collector", "database", "disk"))
 """Parts that are built beside one another, once the packages are there."""
 
@@ -48,9 +50,12 @@ def run_pytest(arguments: list[str]) -> int:
     code = _set_up(parts_of(chosen, is_quick))
     if code:
         return code
-    options = ["-m", f"not ({' or '.join(NEEDS)})"] if is_quick else []
+    options: list[str] = []
+    if is_quick:
+        options = ["-m", f"not ({' or '.join(NEEDS)})", *(f"--ignore=tests/{folder}" for folder in NOT_QUICK)]
     if is_quick or not arguments:
-        options += ["--numprocesses", str(len(os.sched_getaffinity(0)) + WAITING), "--dist", "worksteal"]
+        workers = len(os.sched_getaffinity(0)) * (1 if is_quick else WORKERS_A_CORE)
+        options += ["--numprocesses", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
     command = [sys.executable, "-P", "-m", "pytest", *options, *chosen]
     os.chdir(ROOT)
     return os.execv(command[0], command)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
+from tests import durations
 from tests.durations import CpuTime, summary
 
 
@@ -45,3 +47,11 @@ def test_cpu_time_is_that_of_the_test_and_of_the_programs_that_it_has_awaited() 
     with pytest.raises(StopIteration) as ended:
         noting.send(quick)
     assert ended.value.value is quick and 0.3 <= vars(quick)["cpu_s"] < 2
+
+
+def test_what_each_file_took_is_known_to_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durations, "cache_dir", lambda: tmp_path)
+    assert durations.last() == {}
+    durations.keep(durations.by_file([report("a/test_x", "setup", 2), report("a/test_x", "call", 3)]))
+    durations.keep(durations.by_file([report("a/test_y", "call", 4)]))
+    assert durations.last() == {"tests/a/test_x.py": 5, "tests/a/test_y.py": 4}

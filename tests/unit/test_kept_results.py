@@ -16,7 +16,7 @@ def executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Texts of the experiments that were executed, by a stand-in that writes them into a run's file; the cache is empty."""
     texts: list[str] = []
 
-    def execute(folder: Path, text: str, *_: str) -> Path:
+    def execute(folder: Path, text: str, *_: str, program: str) -> Path:
         texts.append(text)
         assert text != "fails"
         run = folder / "results/zeta/run"

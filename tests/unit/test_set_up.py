@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from base.paths import ROOT
-from testbed.commands.test import ALL, AT_ONCE, NEEDS, PARTS, SMALLEST, parts_of
+from testbed.commands.test import ALL, AT_ONCE, NEEDS, NOT_QUICK, PARTS, SMALLEST, parts_of
 from tests import needs
 
 
@@ -44,6 +44,7 @@ def test_the_lists_agree() -> None:
     assert sorted([*sum(AT_ONCE, ()), "packages", "programs"]) == sorted(ALL)
     given = {name for names in [*needs.OF_FIXTURES.values(), *needs.OF_FOLDERS.values()] for name in names}
     assert given <= set(NEEDS)
+    assert sorted(NOT_QUICK) == sorted(needs.OF_FOLDERS)
     play = (ROOT / "playbooks/test_environment.yml").read_text()
     assert [part for part in ALL if f"'{part}' in test_parts" not in play] == []
 
@@ -58,11 +59,11 @@ class Item:
         return name == "slow" and self._is_slow
 
 
-def test_each_worker_begins_with_files_of_slow_tests() -> None:
-    files = "aabbbccddddeef"
-    items = [Item(file, is_slow=file in "ce" and i % 2 == 1) for i, file in enumerate(files)]
-    ordered = "".join(item.path.name for item in needs.longest_first(cast("list[pytest.Item]", items), 2))
-    half = len(files) // 2
-    assert sorted(ordered) == sorted(files)
-    assert (ordered[:2], ordered[half : half + 2]) == ("cc", "ee")
-    assert ordered.replace("cc", "").replace("ee", "") == "aabbbddddf", "the others keep their order"
+def test_files_come_in_the_order_of_what_they_took_and_slow_ones_that_nobody_knows_first() -> None:
+    items = [Item(file, is_slow=file == "e" and i % 2 == 1) for i, file in enumerate("aabbbccddddeef")]
+    ordered = needs.longest_first(cast("list[pytest.Item]", items), {"b": 1.0, "c": 90.0, "d": 7.5})
+    assert "".join(item.path.name for item in ordered) == "eeccddddbbbaaf", "the others keep their order"
+
+
+def test_files_have_the_names_that_reports_give_them(request: pytest.FixtureRequest) -> None:
+    assert needs.name_of(request.path) == request.node.location[0]
