@@ -17,22 +17,18 @@ import concurrent.futures
 import hashlib
 import json
 import multiprocessing
-import resource
-import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from analysis.verdict import Evidence, judge
+from benchmarks.timed_run import timed_run
 from collectors.collect import collect
-from hosts.base import Execution
 from hosts.virtual.kernel import find
-from hosts.virtual.launch import GuestKernel, execute
+from hosts.virtual.launch import GuestKernel
 from network.model import address_plan
 from plan.model import Plan
-from testbed.experiments import prepare
 
 EXPERIMENT = """\
 warpbed: 1
@@ -105,34 +101,24 @@ def measure(case: Case, kernel: GuestKernel, cpu: int) -> Found:
 
 def measure_here(case: Case, kernel: GuestKernel, cpu: int) -> Found:
     """The same in this process; its memory is the most that any of its children has had."""
-    with tempfile.TemporaryDirectory(prefix="warpbed-large-") as folder:
-        file, raw, records = Path(folder) / "large.yml", Path(folder) / "raw", Path(folder) / "records"
-        file.write_text(
-            EXPERIMENT.format(
-                duration=case.duration_s, topology=case.topology, cca=case.cca, source=case.source,
-                destination=case.destination, queues="off" if case.settled_s is None else "100ms",
-            )
-        )  # fmt: skip
-        plan = prepare(file).plans[0]
-        raw.mkdir()
-        built: list[float] = []
-        started = time.monotonic()
-        outcome = execute(kernel, Execution(plan, raw, cpu, 1, lambda _: built.append(time.monotonic()), lambda: False))
-        if outcome.error is not None:
-            raise RuntimeError(f"{case.name}: {outcome.error}")
-        memory_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        damage = collect(raw, records, plan, outcome.facts).damage
+    text = EXPERIMENT.format(
+        duration=case.duration_s, topology=case.topology, cca=case.cca, source=case.source,
+        destination=case.destination, queues="off" if case.settled_s is None else "100ms",
+    )  # fmt: skip
+    with timed_run(case.name, text, kernel, cpu) as run:
+        raw, records, plan, facts = run.raw, run.raw.with_name("records"), run.plan, run.outcome.facts
+        damage = collect(raw, records, plan, facts).damage
         console = (raw / "console.log").read_text(errors="replace")
         received = json.loads((raw / "f1.server.json").read_text())["end"]["sum_received"]["bytes"]
         return Found(
-            up_s=built[0] - started,
-            all_s=outcome.wall_s,
+            up_s=run.up_s,
+            all_s=run.outcome.wall_s,
             goodput_mbps=received * 8e-6 / case.duration_s,
             used=None if case.settled_s is None else _used(plan, records, case.settled_s),
             limited_s=_limited_s(records),
-            lacked_memory=bool(outcome.facts["tcp_shortages"]),
-            memory_mib=memory_mib,
-            verdict=judge(Evidence(plan, outcome.facts, records, console, tuple(map(str, damage))))["value"],
+            lacked_memory=bool(facts["tcp_shortages"]),
+            memory_mib=run.memory_mib,
+            verdict=judge(Evidence(plan, facts, records, console, tuple(map(str, damage))))["value"],
             digest=_digest(raw),
         )
 

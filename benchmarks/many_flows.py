@@ -12,16 +12,11 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import multiprocessing
-import resource
-import tempfile
-import time
 from dataclasses import dataclass
-from pathlib import Path
 
-from hosts.base import Execution
+from benchmarks.timed_run import timed_run
 from hosts.virtual.kernel import find
-from hosts.virtual.launch import GuestKernel, execute
-from testbed.experiments import prepare
+from hosts.virtual.launch import GuestKernel
 
 THOUSAND = (
     """\
@@ -71,18 +66,8 @@ def measure(case: Case, kernel: GuestKernel, cpu: int) -> tuple[float, float]:
 
     Raises RuntimeError where the guest did not finish the run.
     """
-    with tempfile.TemporaryDirectory(prefix="warpbed-many-") as folder:
-        file, raw = Path(folder) / "many.yml", Path(folder) / "raw"
-        file.write_text(case.text)
-        plan = prepare(file).plans[0]
-        raw.mkdir()
-        marks: list[float] = []
-        started = time.monotonic()
-        outcome = execute(kernel, Execution(plan, raw, cpu, 1, lambda _: marks.append(time.monotonic()), lambda: False))
-        if outcome.error is not None:
-            raise RuntimeError(f"{case.name}: {outcome.error}")
-        memory_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        return plan.duration_s / (started + outcome.wall_s - marks[1]), memory_mib
+    with timed_run(case.name, case.text, kernel, cpu) as run:
+        return run.plan.duration_s / run.run_s, run.memory_mib
 
 
 def main() -> int:

@@ -14,17 +14,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
-import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from base.quantities import rate_bps, size_bytes
 from benchmarks import ns3
-from hosts.base import Execution
+from benchmarks.timed_run import timed_run
 from hosts.virtual.kernel import find
-from hosts.virtual.launch import GuestKernel, execute
-from testbed.experiments import prepare
+from hosts.virtual.launch import GuestKernel
 
 EXPERIMENT = """\
 warpbed: 1
@@ -104,22 +100,9 @@ def measure(case: Case, kernel: GuestKernel, cpu: int) -> Measured:
         records=case.records.format(captures=case.captures),
         batched=str(case.batched).lower(),
     )
-    with tempfile.TemporaryDirectory(prefix="warpbed-speed-") as folder:
-        file = Path(folder) / "speed.yml"
-        file.write_text(text)
-        plan = prepare(file).plans[0]
-        raw = Path(folder) / "raw"
-        raw.mkdir()
-        marks: list[float] = []
-        started = time.monotonic()
-        outcome = execute(
-            kernel, Execution(plan, raw, cpu, 1, lambda _s: marks.append(time.monotonic()), lambda: False)
-        )
-        if outcome.error is not None:
-            raise RuntimeError(f"{case.name}: {outcome.error}")
-        run_s = started + outcome.wall_s - marks[1]
-        sent = int(json.loads((raw / "f1.server.json").read_text())["end"]["sum_received"]["bytes"])
-        return Measured(marks[0] - started, case.duration_s / run_s, sent * 8e-6 / case.duration_s)
+    with timed_run(case.name, text, kernel, cpu) as run:
+        sent = int(json.loads((run.raw / "f1.server.json").read_text())["end"]["sum_received"]["bytes"])
+        return Measured(run.up_s, case.duration_s / run.run_s, sent * 8e-6 / case.duration_s)
 
 
 def _bdp_bytes(case: Case) -> float:

@@ -76,11 +76,11 @@ def timescale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian_serve
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
     """Three hosts over SSH, a, b and c; who uses them needs tests.sshhosts.needs_ssh_hosts."""
-    made = SshHosts(tmp_path_factory.mktemp("hosts"), ["a", "b", "c"])
+    ssh_hosts = SshHosts(tmp_path_factory.mktemp("hosts"), ["a", "b", "c"])
     try:
-        yield made
+        yield ssh_hosts
     finally:
-        made.close()
+        ssh_hosts.close()
 
 
 @pytest.hookimpl(tryfirst=True)

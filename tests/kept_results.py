@@ -12,6 +12,7 @@ import functools
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from base.cache import aside, digest, sha256_of, used
 from base.paths import ROOT, cache_dir
@@ -50,10 +51,19 @@ def results(folder: Path, text: str, *arguments: str) -> Path:
         shutil.copytree(entry / "results", place, symlinks=True)
         used(entry)
         return lab.only_folder(place)
-    made = lab.execute(folder, text, *arguments, program="testbed" if os.environ.get(FRESH) else "tests.kept_raw")
+    folder_of_runs = lab.execute(
+        folder, text, *arguments, program="testbed" if os.environ.get(FRESH) else "tests.kept_raw"
+    )
     if sum(file.lstat().st_size for file in place.rglob("*")) <= MOST_BYTES:
         with aside(entry, marker=MARKER) as work:
             if work is not None:
                 shutil.copytree(place, work[0] / "results", symlinks=True)
                 (work[0] / MARKER).touch()
-    return made
+    return folder_of_runs
+
+
+def run(folder: Path, name: str, text: str) -> dict[str, Any]:
+    """run.json and `path` of an experiment of one run, whose results are in `folder`/`name`."""
+    (folder / name).mkdir()
+    (only,) = lab.runs(results(folder / name, text))
+    return only

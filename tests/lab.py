@@ -128,5 +128,5 @@ def processes_with(text: str) -> list[str]:
 
 def plan(run: dict[str, Any]) -> dict[str, Any]:
     """What a run's agent was told."""
-    told: dict[str, Any] = json.loads((run["path"] / "raw/plan.json").read_text())
-    return told
+    orders: dict[str, Any] = json.loads((run["path"] / "raw/plan.json").read_text())
+    return orders

@@ -53,6 +53,6 @@ def run(playbook: str, *arguments: str | Path, code: int = 0, timeout_s: float |
 
 def end(process: subprocess.Popen[str], code: int = 0, timeout_s: float | None = 250) -> str:
     """Await the play's end, check its exit code and return all that it said."""
-    words, _ = process.communicate(timeout=timeout_s)
-    assert process.returncode == code, f"exit code {process.returncode}, expected {code}:\n{words}"
-    return words
+    output, _ = process.communicate(timeout=timeout_s)
+    assert process.returncode == code, f"exit code {process.returncode}, expected {code}:\n{output}"
+    return output

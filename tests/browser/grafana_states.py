@@ -53,8 +53,8 @@ def sweep(place: Path) -> None:
 
 
 def campaign(place: Path) -> None:
-    made = store_lab.results(place, DURATION_S, board_data.TRANSFERS, experiment=board_data.CAMPAIGN)
-    campaign_clock.write(made, {case.name: board_data.PAUSE_S * (case.seed - 1) for case in board_data.TRANSFERS})
+    folder = store_lab.results(place, DURATION_S, board_data.TRANSFERS, experiment=board_data.CAMPAIGN)
+    campaign_clock.write(folder, {case.name: board_data.PAUSE_S * (case.seed - 1) for case in board_data.TRANSFERS})
 
 
 def uncaptured(place: Path) -> None:

@@ -153,9 +153,9 @@ def test_algorithms_that_share_a_path_have_bars_and_the_paper_has_a_table(opened
     assert page.locator("#fig-shares .panel svg rect[height]").count() >= 2
     assert page.locator("#fig-shares .legend li").all_text_contents() == ["medley", "reno"]
     assert page.locator("#fig-gaps .panel svg").count() == 1
-    told = page.get_by_role("region", name="Results of the applications").locator("tbody tr")
-    assert told.count() == 4
-    assert "page_load_p95_s 1.250" in told.first.text_content()
+    table_rows = page.get_by_role("region", name="Results of the applications").locator("tbody tr")
+    assert table_rows.count() == 4
+    assert "page_load_p95_s 1.250" in table_rows.first.text_content()
     assert page.locator("#fig-goodput-cdf").count() == 0  # two flows of each are no distribution
     rows = page.get_by_role("region", name="Published and measured values").locator("tbody tr")
     assert rows.count() == 3

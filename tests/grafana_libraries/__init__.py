@@ -78,8 +78,8 @@ def frame(target: dict[str, Any], columns: Sequence[str], rows: Sequence[Sequenc
 def _field(name: str, values: Sequence[Any]) -> dict[str, Any]:
     first = next((value for value in values if value is not None), None)
     if isinstance(first, datetime):
-        made = [None if value is None else value.timestamp() * 1000 for value in values]
-        return {"name": name, "type": "time", "values": made}
+        milliseconds = [None if value is None else value.timestamp() * 1000 for value in values]
+        return {"name": name, "type": "time", "values": milliseconds}
     if isinstance(first, bool):
         return {"name": name, "type": "boolean", "values": list(values)}
     if first is None or isinstance(first, str):

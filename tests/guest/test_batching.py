@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 from socket import IPPROTO_TCP
+from typing import Any
 
 import pytest
 
@@ -28,15 +29,20 @@ CASES = {
 def test_data_connections_are_equal_with_and_without(kernel: GuestKernel, tmp_path: Path, case: str) -> None:
     """Every packet of the data connections, at both ends, to the nanosecond and with all its numbers. The control
     connection is left out: it carries what iperf3's server says that it counted."""
-    text = CASES[case]
-    made: list[dict[str, list[tuple[int, int, bytes]]]] = []
-    for batched in ("true", "false"):
-        folder = tmp_path / batched
-        folder.mkdir()
-        (run,) = lab.runs(kept_results.results(folder, text + f"virtual: {{batch_receivers: {batched}}}\n"))
-        made.append({name: data_packets(run["path"] / f"raw/{name}.pcap") for name in ("s1-eth0", "d1-eth0")})
-    assert len(made[0]["s1-eth0"]) > 1000
-    assert made[0] == made[1]
+    batched, plain = (
+        {end: data_packets(run["path"] / f"raw/{end}.pcap") for end in ENDS}
+        for run in with_and_without(tmp_path, CASES[case])
+    )
+    assert len(batched["s1-eth0"]) > 1000
+    assert batched == plain
+
+
+def with_and_without(folder: Path, text: str) -> list[dict[str, Any]]:
+    """The experiment's run with batched receivers and without."""
+    return [
+        kept_results.run(folder, batched, text + f"virtual: {{batch_receivers: {batched}}}\n")
+        for batched in ("true", "false")
+    ]
 
 
 TRAFFIC = """\
@@ -49,6 +55,7 @@ hosts: {overhead: none}
 captures: {at: [s1>r1, d1>r2]}
 traffic:
 """
+ENDS = ("s1-eth0", "d1-eth0")
 PROGRAMS = {
     "transfers": "{name: t, kind: transfers, cca: cubic, from: s1, to: d1, count: 3, stop: 2s, size: 2500KB}",
     "on and off": "{name: t, kind: on_off, cca: reno, from: s1, to: d1, connections: 2, on: 1s, off: 500ms}",
@@ -59,32 +66,25 @@ ASKING = "{name: t, kind: web, cca: cubic, from: s1, to: d1, think: 300ms, objec
 
 
 def test_a_receiver_that_asks_for_more_is_not_batched(kernel: GuestKernel, tmp_path: Path) -> None:
-    captures = []
-    for batched in ("true", "false"):
-        folder = tmp_path / batched
-        folder.mkdir()
-        text = TRAFFIC + f"  - {ASKING}\nvirtual: {{batch_receivers: {batched}}}\n"
-        (run,) = lab.runs(kept_results.results(folder, text))
-        captures.append([list(segments(run["path"] / f"raw/{name}.pcap")) for name in ("s1-eth0", "d1-eth0")])
-    assert len(captures[0][0]) > 1000
-    assert captures[0] == captures[1]
+    with_batches, without = map(both_ends, with_and_without(tmp_path, TRAFFIC + f"  - {ASKING}\n"))
+    assert len(with_batches[0]) > 1000
+    assert with_batches == without
+
+
+def both_ends(run: dict[str, Any]) -> list[list[Any]]:
+    """The packets that each end captured."""
+    return [list(segments(run["path"] / f"raw/{end}.pcap")) for end in ENDS]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_connections_of_traffic_are_equal_too(kernel: GuestKernel, tmp_path: Path, program: str) -> None:
     """Whole captures of both ends, packet by packet; their readers do not block, and close once they have all."""
-    made = []
-    for batched in ("true", "false"):
-        folder = tmp_path / batched
-        folder.mkdir()
-        text = TRAFFIC + f"  - {PROGRAMS[program]}\nvirtual: {{batch_receivers: {batched}}}\n"
-        (run,) = lab.runs(kept_results.results(folder, text))
-        raw = run["path"] / "raw"
-        made.append({name: list(segments(raw / f"{name}.pcap")) for name in ("s1-eth0", "d1-eth0")})
-        batches = run["facts"]["module_params_at_end"].get("warp_rxbatch", {}).get("batches", "0")
-        assert (int(batches) > 0) is (batched == "true")
-    assert len(made[0]["s1-eth0"]) > 1000
-    assert made[0] == made[1]
+    runs = with_and_without(tmp_path, TRAFFIC + f"  - {PROGRAMS[program]}\n")
+    batches = [run["facts"]["module_params_at_end"].get("warp_rxbatch", {}).get("batches", "0") for run in runs]
+    assert [int(count) > 0 for count in batches] == [True, False]
+    with_batches, without = map(both_ends, runs)
+    assert len(with_batches[0]) > 1000
+    assert with_batches == without
 
 
 def data_packets(capture: Path) -> list[tuple[int, int, bytes]]:

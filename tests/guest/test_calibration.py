@@ -265,16 +265,16 @@ def test_a_run_carries_its_calibration_in_its_verdict(small: Path) -> None:
 
 def test_the_command_prints_a_table_and_json(kernel: GuestKernel, tmp_path: Path) -> None:
     file = lab.write(tmp_path, lab.SMALL)
-    words = lab.warpbed("calibrate", file)
-    assert "r1→r2  rate" in words and "20 Mbit/s" in words and ", 0 off, " in words
+    output = lab.warpbed("calibrate", file)
+    assert "r1→r2  rate" in output and "20 Mbit/s" in output and ", 0 off, " in output
     rows = json.loads(lab.warpbed("calibrate", file, "--format", "json"))
     rate = next(row for row in rows if (row["link"], row["quantity"]) == ("r1→r2", "rate"))
     assert rate["asked"] == 20e6 and rate["verdict"] == OK and rate["unit"] == "bit/s"
 
 
 def test_a_broken_file_is_refused(tmp_path: Path) -> None:
-    words = lab.warpbed("calibrate", lab.write(tmp_path, lab.SMALL.replace("dumbbell", "dumbell")), code=2)
-    assert "did you mean dumbbell?" in words
+    output = lab.warpbed("calibrate", lab.write(tmp_path, lab.SMALL.replace("dumbbell", "dumbell")), code=2)
+    assert "did you mean dumbbell?" in output
 
 
 def test_a_policer_and_a_link_that_aggregates_are_measured_as_built(kernel: GuestKernel) -> None:

@@ -43,8 +43,8 @@ def test_the_same_run_gives_the_same_records_whether_its_captures_are_kept_or_no
             assert captures.count(file) == entry["packets"], "counted by the lengths as by the collector"
     # its records stay as they are, and the command says why
     before = (other["path"] / "run.json").read_bytes()
-    words = lab.warpbed("collect", experiment, code=2)
-    assert "its captures were read and not kept" in words
+    output = lab.warpbed("collect", experiment, code=2)
+    assert "its captures were read and not kept" in output
     assert (other["path"] / "run.json").read_bytes() == before
     lab.warpbed("collect", one["path"])
     assert len(list(one["path"].glob("raw/*.pcap"))) == 3

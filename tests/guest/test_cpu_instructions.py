@@ -70,8 +70,8 @@ def with_libraries(root: Path) -> Iterator[Path]:
     while waiting:
         file = _inside(root, waiting.pop())
         yield file
-        words = subprocess.run(["objdump", "-p", file], check=True, capture_output=True, text=True).stdout
-        for name in re.findall(r"NEEDED\s+(\S+)", words):
+        output = subprocess.run(["objdump", "-p", file], check=True, capture_output=True, text=True).stdout
+        for name in re.findall(r"NEEDED\s+(\S+)", output):
             if name not in seen:
                 seen.add(name)
                 places = [

@@ -87,10 +87,10 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 def test_the_same_bytes_come_from_the_local_engine_and_from_dask(alone: Path, tmp_path: Path) -> None:
     file = lab.write(tmp_path, TEXT)
-    words = lab.warpbed("execute", file, "--engine", "dask", "--workers", "2", "--results", tmp_path / "dask")
+    output = lab.warpbed("execute", file, "--engine", "dask", "--workers", "2", "--results", tmp_path / "dask")
     assert digests(tmp_path / "dask/small") == digests(alone)
-    assert "[2/2]" in words and "[3/2]" not in words, "each run is told once"
-    assert "INFO" not in words
+    assert "[2/2]" in output and "[3/2]" not in output, "each run is told once"
+    assert "INFO" not in output
     assert "nothing to do" in lab.warpbed(
         "execute", file, "--engine", "dask", "--workers", "1", "--results", tmp_path / "dask"
     )
@@ -102,12 +102,12 @@ def test_a_worker_that_shares_no_files_fetches_what_it_needs_by_key(
     elsewhere = tmp_path / "elsewhere"
     cluster.worker("far", {"WARPBED_CACHE": str(elsewhere)})
     file = lab.write(tmp_path, TEXT)
-    words = lab.warpbed(
+    output = lab.warpbed(
         "execute", file, "--engine", "dask", "--scheduler", cluster.address, "--results", tmp_path / "dask", "--only",
         "cca=cubic",
         code=1,
     )  # fmt: skip
-    assert words.count("is not there, and this worker makes none") == 1 and "worker far" in words, "one clear error"
+    assert output.count("is not there, and this worker makes none") == 1 and "worker far" in output, "one clear error"
     url = f"file://{tmp_path}/store"
     lab.warpbed(
         "execute", file, "--engine", "dask", "--scheduler", cluster.address, "--results", tmp_path / "dask", "--store",
@@ -142,11 +142,11 @@ def test_killed_workers_and_clients_lose_nothing_and_count_nothing_twice(
         client.wait()
     os.kill(workers[0].pid, signal.SIGKILL)
     cluster.worker("w2")
-    words = lab.warpbed(*arguments, timeout_s=600)
+    output = lab.warpbed(*arguments, timeout_s=600)
     assert sorted(
         path.name for path in (results / "small").iterdir() if path.is_dir() and path.name != "figures"
     ) == sorted(run["run"] for run in lab.runs(results / "small")), "two complete runs, and no failed ones"
-    assert len(lab.runs(results / "small")) == 2, words
+    assert len(lab.runs(results / "small")) == 2, output
     wait_until(lambda: not guests(results), 120)
     wait_until(lambda: not [path.name for path in results.iterdir() if path.name.startswith(".")], 120)
 
@@ -157,11 +157,11 @@ def test_a_failed_run_comes_home_with_its_logs_and_the_workers_name(
     """A guest that is killed on each worker: what it said is among the results of the client."""
     cluster.worker("weak", {"WARPBED_STALL_S": "0"})
     file, results = lab.write(tmp_path, lab.SMALL), tmp_path / "results"
-    words = lab.warpbed(
+    output = lab.warpbed(
         "execute", file, "--engine", "dask", "--scheduler", cluster.address, "--results", results, "--retries", "1",
         "--store", f"file://{tmp_path}/store", code=1,
     )  # fmt: skip
-    assert "(worker weak on " in words and "attempt 2)" in words and words.count(": failed: ") == 1
+    assert "(worker weak on " in output and "attempt 2)" in output and output.count(": failed: ") == 1
     kept = sorted((results / "small").glob("*.failed-*"))
     assert len(kept) == 2, "both attempts"
     assert all((folder / "raw/console.log").read_text() for folder in kept)

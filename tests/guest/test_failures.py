@@ -19,10 +19,10 @@ from tests import lab
 def failed(tmp_path: Path, text: str, environment: dict[str, str] | None = None) -> tuple[str, dict[str, object]]:
     """Execute a text that must fail; returns what was printed and the run.json of the failed run."""
     file = lab.write(tmp_path, text)
-    words = lab.warpbed("execute", file, "--results", tmp_path / "results", code=1, environment=environment)
+    output = lab.warpbed("execute", file, "--results", tmp_path / "results", code=1, environment=environment)
     assert not (tmp_path / "results/.aside").exists()
     (document,) = (tmp_path / "results").glob("*/*.failed-1/run.json")
-    return words, json.loads(document.read_text())
+    return output, json.loads(document.read_text())
 
 
 def test_a_module_that_does_not_load(kernel: GuestKernel, tmp_path: Path) -> None:
@@ -60,9 +60,9 @@ def test_a_sysctl_that_the_kernel_refuses(kernel: GuestKernel, tmp_path: Path) -
 def test_one_failed_run_does_not_lose_the_others(kernel: GuestKernel, tmp_path: Path) -> None:
     sweep = "sweep: {parameters: {loss: topology.params.loss}, factorial: {loss: [0%, 100%]}}\n"
     file = lab.write(tmp_path, lab.SMALL.replace("buffer: 40p", "buffer: 40p, loss: 0%") + sweep)
-    words = lab.warpbed("execute", file, "--results", tmp_path / "results", code=1)
+    output = lab.warpbed("execute", file, "--results", tmp_path / "results", code=1)
     assert len(lab.runs(tmp_path / "results/small")) == 1
-    assert "failed" in words
+    assert "failed" in output
 
 
 def fake_kernel(folder: Path, script: str) -> dict[str, str]:
@@ -113,8 +113,8 @@ def test_a_full_disk(kernel: GuestKernel, tmp_path: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], check=True)
     try:
         file = lab.write(tmp_path, lab.SMALL)
-        words = lab.warpbed("execute", file, "--results", disk / "results", code=1)
-        assert "No space left" in words
+        output = lab.warpbed("execute", file, "--results", disk / "results", code=1)
+        assert "No space left" in output
         assert not list(disk.glob("results/small/*[0-9a-f]"))
         assert not (disk / "results/.aside").exists()
         shutil.rmtree(disk / "results", ignore_errors=True)

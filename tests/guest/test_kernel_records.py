@@ -25,17 +25,15 @@ CLOCK_NS = 1000
 """The agent reads the clock, a nanosecond each time, before it asks; the kernel asks when the sample is due."""
 
 
-def by(folder: Path, who: str, text: str) -> Path:
-    here = folder / who
-    here.mkdir()
-    (run,) = lab.runs(kept_results.results(here, text + f"virtual: {{recorded_by: {who}}}\n"))
-    path: Path = run["path"]
-    return path
+def by_both(folder: Path, text: str) -> list[Path]:
+    """The run recorded by the kernel, and by programs."""
+    how = {who: text + f"virtual: {{recorded_by: {who}}}\n" for who in ("kernel", "programs")}
+    return [kept_results.run(folder, who, text)["path"] for who, text in how.items()]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_captures_are_those_of_tcpdump_to_the_byte(kernel: GuestKernel, tmp_path: Path, case: str) -> None:
-    kernels, programs = (by(tmp_path, who, CASES[case]) / "raw" for who in ("kernel", "programs"))
+    kernels, programs = (run / "raw" for run in by_both(tmp_path, CASES[case]))
     names = sorted(file.name for file in programs.glob("*.pcap"))
     assert len(names) == 2 and names == sorted(file.name for file in kernels.glob("*.pcap"))
     for name in names:
@@ -44,7 +42,7 @@ def test_captures_are_those_of_tcpdump_to_the_byte(kernel: GuestKernel, tmp_path
 
 
 def test_records_of_samples_are_those_of_the_agent(kernel: GuestKernel, tmp_path: Path) -> None:
-    runs = [by(tmp_path, who, LOSSES) for who in ("kernel", "programs")]
+    runs = by_both(tmp_path, LOSSES)
     for name in ("queues", "tcp_info"):
         one, other = (lab.table(run, name) for run in runs)
         assert len(one["time_ns"]) == len(other["time_ns"]) >= 50

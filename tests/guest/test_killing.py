@@ -116,8 +116,8 @@ def test_what_a_killed_janitor_left_is_removed_by_the_next_run(kernel: GuestKern
 
 def test_a_second_run_does_nothing(small: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in small.rglob("*") if path.name != "report.html"}
-    words = lab.warpbed("execute", small.parent.parent / "experiment.yml", "--results", small.parent)
-    assert "nothing to do: all 1 runs are there" in words
+    output = lab.warpbed("execute", small.parent.parent / "experiment.yml", "--results", small.parent)
+    assert "nothing to do: all 1 runs are there" in output
     after = {path: path.stat().st_mtime_ns for path in small.rglob("*") if path.name != "report.html"}
     changed = [path for path in after if after[path] != before.get(path) and path != small]
     assert changed == []

@@ -75,26 +75,26 @@ def drawn(cells: list[dict[str, Any]]) -> int:
 
 def test_first_look(whole: Checkout) -> None:
     cells = whole.execute("first-look.ipynb")
-    words = shown(cells)
+    output = shown(cells)
     assert drawn(cells) == 1
-    assert words.count("valid") >= 6, words
-    assert "queue_max_packets" in words and "holds" in words
-    assert "r1" in words, "the bottleneck's interface"
+    assert output.count("valid") >= 6, output
+    assert "queue_max_packets" in output and "holds" in output
+    assert "r1" in output, "the bottleneck's interface"
 
 
 def test_own_algorithm_beside_three_others(checkout: Checkout) -> None:
     cells = checkout.execute("own-algorithm.ipynb")
-    words = shown(cells)
+    output = shown(cells)
     assert drawn(cells) == 1
-    assert "kernels/modules/tcp_mine.c" in words
-    assert "[8/8]" in words
+    assert "kernels/modules/tcp_mine.c" in output
+    assert "[8/8]" in output
     assert "tcp_mine" in {file.stem for file in (checkout.root / "kernels/modules").glob("*.c")}
 
 
 def test_a_reproduction(whole: Checkout) -> None:
     cells = whole.execute("reproduction.ipynb")
-    words = shown(cells)
+    output = shown(cells)
     assert drawn(cells) == 1
-    assert words.count("agrees") >= 2, "the tables that are calculated"
-    assert "['valid', 'valid']" in words
-    assert "holds" in words
+    assert output.count("agrees") >= 2, "the tables that are calculated"
+    assert "['valid', 'valid']" in output
+    assert "holds" in output

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hosts.virtual.launch import GuestKernel
-from tests import lab
+from tests import kept_results, lab
 from tests.links_lab import Traffic, send
 
 SMALL = lab.SMALL.replace("9ms", "8ms").replace("500us", "512us")
@@ -56,17 +56,12 @@ def test_drawn_links_drop_and_deliver_the_same_frames_at_the_same_times(kernel: 
     assert len(jobs) / 4 < len(dropping) < len(jobs)
 
 
-def by(folder: Path, how: str, text: str) -> Path:
-    here = folder / how
-    here.mkdir()
-    (run,) = lab.runs(lab.execute(here, text + f"virtual: {{links: {how}}}\n"))
-    path: Path = run["path"]
-    return path
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_the_packets_are_those_of_the_chain(kernel: GuestKernel, tmp_path: Path, case: str) -> None:
-    events, chain = (by(tmp_path, how, CASES[case]) for how in ("events", "chain"))
+    events, chain = (
+        kept_results.run(tmp_path, how, CASES[case] + f"virtual: {{links: {how}}}\n")["path"]
+        for how in ("events", "chain")
+    )
     names = sorted(file.name for file in (chain / "raw").glob("*.pcap"))
     assert len(names) == 2
     for name in names:

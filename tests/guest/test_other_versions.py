@@ -41,9 +41,9 @@ def digests(folder: Path) -> dict[str, list[object]]:
 
 def test_older_records_are_reported_and_made_again_from_the_raw_files(older: Path, small: Path) -> None:
     (run,) = older.glob("*/run.json")
-    words = lab.warpbed("store", "ask", "runs", "--results", older, code=2)
-    assert "records of schema '1', this Warpbed reads 2 and 3; ./warpbed collect " in words
-    command = words[words.index("./warpbed collect") :].split(" makes it again")[0].split()[1:]
+    output = lab.warpbed("store", "ask", "runs", "--results", older, code=2)
+    assert "records of schema '1', this Warpbed reads 2 and 3; ./warpbed collect " in output
+    command = output[output.index("./warpbed collect") :].split(" makes it again")[0].split()[1:]
     lab.warpbed(*command)
     assert digests(run.parent) == digests(small / run.parent.name)
     assert (
@@ -70,14 +70,14 @@ def test_a_result_of_another_format_says_what_to_do(older: Path, version: object
     run.write_text(json.dumps({**json.loads(run.read_text()), "format": version}))
     before = run.read_bytes()
     for command, code in ((("collect", older), 2), (("store", "ask", "runs", "--results", older), 2)):
-        words = lab.warpbed(*command, code=code)
-        assert f"{run}: result format {version!r}, this Warpbed reads 1: " in words
-        assert remedy in words
+        output = lab.warpbed(*command, code=code)
+        assert f"{run}: result format {version!r}, this Warpbed reads 1: " in output
+        assert remedy in output
     assert run.read_bytes() == before
 
 
 def test_a_plan_that_cannot_be_read_is_reported(older: Path) -> None:
     (run,) = older.glob("*/run.json")
     (run.parent / "raw/plan.json").write_text('{"format": 1}')
-    words = lab.warpbed("collect", older, code=2)
-    assert f"{run.parent / 'raw/plan.json'}: KeyError('network'); without a plan" in words
+    output = lab.warpbed("collect", older, code=2)
+    assert f"{run.parent / 'raw/plan.json'}: KeyError('network'); without a plan" in output

@@ -37,10 +37,10 @@ def test_phases_are_sampled_and_become_events(kernel: GuestKernel, tmp_path: Pat
             of[flow].add(None if np.isnan(phase) else int(phase))
         assert of == {"f1": wanted, "f2": {None}}
         with files.opened([folder.read(runs[cca]["path"])], [1]) as database:
-            told = database.execute(
+            phases = database.execute(
                 "SELECT text FROM events WHERE kind = 'phase' AND flow = 'f1' ORDER BY time_ns"
             ).fetchall()
-        assert {text.partition(":")[0] for (text,) in told} == {cca}
+        assert {text.partition(":")[0] for (text,) in phases} == {cca}
         assert {"medley": "medley: R true: the last loss was one of congestion", "ftat": "ftat: adaptive transmission"}[
             cca
-        ] in {text for (text,) in told}
+        ] in {text for (text,) in phases}

@@ -214,11 +214,11 @@ def test_runs_stop_where_the_file_says_and_the_report_tells(kernel: object, tmp_
     """A lossy path whose goodput spreads from seed to seed: most ends it; asked for less, it ends by itself."""
     text = lab.SMALL.replace("duration: 5s", "duration: 2s").replace("flows:", "  links: {r1-r2: {loss: 1%}}\nflows:")
     capped = text + "repeats: {until: {metric: goodput_mbps, within: 0.01%}, least: 2, most: 3}\n"
-    words = lab.warpbed("execute", lab.write(tmp_path, capped), "--results", tmp_path / "results")
-    assert "after 3 runs, ± 0.01% asked; ended by most: 3" in words
+    output = lab.warpbed("execute", lab.write(tmp_path, capped), "--results", tmp_path / "results")
+    assert "after 3 runs, ± 0.01% asked; ended by most: 3" in output
     page = (tmp_path / "results/small/report.html").read_text()
     assert "ended by most: 3" in page
     loose = text + "repeats: {until: {metric: goodput_mbps, within: 100}, least: 2, most: 9}\n"
-    words = lab.warpbed("execute", lab.write(tmp_path, loose), "--results", tmp_path / "results")
-    assert "nothing to do: all 2 runs are there" in words and "known: goodput_mbps" in words
+    output = lab.warpbed("execute", lab.write(tmp_path, loose), "--results", tmp_path / "results")
+    assert "nothing to do: all 2 runs are there" in output and "known: goodput_mbps" in output
     assert len(list((tmp_path / "results/small").glob("s*"))) == 3

@@ -24,16 +24,16 @@ def bundle(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def test_the_same_runs_give_the_same_figures(bundle: Path, tmp_path: Path) -> None:
-    words = lab.warpbed("rerun", bundle, "--results", tmp_path / "new", "--format", "json", timeout_s=600)
-    rows = json.JSONDecoder().raw_decode(words[words.index("[\n") :])[0]
+    output = lab.warpbed("rerun", bundle, "--results", tmp_path / "new", "--format", "json", timeout_s=600)
+    rows = json.JSONDecoder().raw_decode(output[output.index("[\n") :])[0]
     assert {row["outcome"] for row in rows} == {"same"}
     assert {"cwnd", "queue", "rtt", "throughput", "metrics", "packets"} <= {row["figure"] for row in rows}
-    assert "kernel, modules and programs are the same" in words
+    assert "kernel, modules and programs are the same" in output
     assert len(lab.runs(tmp_path / "new/small")) == 1
 
     changed = with_changed_metric(bundle, tmp_path / "changed.zip")
-    words = lab.warpbed("rerun", changed, "--results", tmp_path / "new", code=1)
-    assert "differs" in words and "utilization: 0.123 →" in words
+    output = lab.warpbed("rerun", changed, "--results", tmp_path / "new", code=1)
+    assert "differs" in output and "utilization: 0.123 →" in output
 
 
 def with_changed_metric(bundle: Path, target: Path) -> Path:
@@ -44,9 +44,9 @@ def with_changed_metric(bundle: Path, target: Path) -> Path:
     document = json.loads(files[name])
     document["metrics"]["utilization"] = 0.123
     files[name] = json.dumps(document).encode()
-    told = json.loads(files["bundle.json"])
-    told["files"][name] = {"bytes": len(files[name]), "sha256": hashlib.sha256(files[name]).hexdigest()}
-    files["bundle.json"] = json.dumps(told).encode()
+    manifest = json.loads(files["bundle.json"])
+    manifest["files"][name] = {"bytes": len(files[name]), "sha256": hashlib.sha256(files[name]).hexdigest()}
+    files["bundle.json"] = json.dumps(manifest).encode()
     with zipfile.ZipFile(target, "w") as archive:
         for name, data in files.items():
             archive.writestr(name, data)

@@ -23,15 +23,15 @@ def test_the_playbook_runs_an_experiment_and_a_second_play_changes_nothing(kerne
 
 def test_the_readmes_call_with_a_relative_path_finds_the_file() -> None:
     plays.run("run_experiment", "--check", "-e", "experiment=experiments/quickstart.yml")
-    words = plays.run("run_experiment", "--check", "-e", "experiment=experiments/quickstar.yml", code=2)
-    assert "quickstar.yml: No such file" in words
+    output = plays.run("run_experiment", "--check", "-e", "experiment=experiments/quickstar.yml", code=2)
+    assert "quickstar.yml: No such file" in output
 
 
 def test_run_gives_the_codes_of_the_contract(kernel: GuestKernel, tmp_path: Path) -> None:
     file = lab.write(tmp_path, lab.SMALL)
-    words = lab.warpbed("run", file, "--results", tmp_path / "results")
-    assert "report: " in words
+    output = lab.warpbed("run", file, "--results", tmp_path / "results")
+    assert "report: " in output
     claim = "expectations: [{metric: utilization, min: 2.0}]\n"
-    words = lab.warpbed("run", lab.write(tmp_path, lab.SMALL + claim), "--results", tmp_path / "results", code=1)
-    assert "does not hold: utilization ≥ 2" in words
+    output = lab.warpbed("run", lab.write(tmp_path, lab.SMALL + claim), "--results", tmp_path / "results", code=1)
+    assert "does not hold: utilization ≥ 2" in output
     assert "invalid choice" in lab.warpbed("run", file, "--host", "moon", code=2)

@@ -290,9 +290,9 @@ def test_every_metric_says_what_it_needs() -> None:
 
 def test_what_no_record_can_give_is_an_error_before_anything_runs(tmp_path: Path) -> None:
     silent = EXPERIMENT + "captures: {at: none}\nmetrics: [goodput_mbps, throughput_mbps, rtt_mean_ms]\n"
-    words = lab.warpbed("check", lab.write(tmp_path, silent), code=2)
-    assert "throughput_mbps needs bytes sent (capture at the sender)" in words and "captures: {at: ends}" in words
-    assert "rtt_mean_ms" not in words, "tcp_probe knows it"
+    output = lab.warpbed("check", lab.write(tmp_path, silent), code=2)
+    assert "throughput_mbps needs bytes sent (capture at the sender)" in output and "captures: {at: ends}" in output
+    assert "rtt_mean_ms" not in output, "tcp_probe knows it"
     claimed = silent.replace("throughput_mbps, ", "") + "guards:\n  - {metric: completion_s, max: 3}\n"
     assert "completion of a size" in lab.warpbed("check", lab.write(tmp_path, claimed), code=2)
     gaps = silent.replace("throughput_mbps, ", "output_gap_ms.pairs.0, ")

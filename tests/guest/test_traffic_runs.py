@@ -93,15 +93,15 @@ def shared(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 def test_transfers_are_whole_and_have_records_of_their_own(shared: dict[str, Any]) -> None:
-    told, ftp = raw(shared, "ftp.client.s3")["transfers"], applications(shared)["ftp"]
-    done = [transfer for transfer in told if transfer["completion_s"] is not None]
-    assert ftp["planned"] == ftp["started"] == len(told) > 20
-    assert ftp["completed"] == len(done) >= len(told) - 5 and ftp["failed"] == 0
+    sent, ftp = raw(shared, "ftp.client.s3")["transfers"], applications(shared)["ftp"]
+    done = [transfer for transfer in sent if transfer["completion_s"] is not None]
+    assert ftp["planned"] == ftp["started"] == len(sent) > 20
+    assert ftp["completed"] == len(done) >= len(sent) - 5 and ftp["failed"] == 0
     assert all(transfer["sent_bytes"] == transfer["size_bytes"] for transfer in done)
     assert ftp["completion_p50_s"] == pytest.approx(np.median([t["completion_s"] for t in done]))
     flows = lab.table(shared["path"], "flows")
     mine = np.array([name.startswith("ftp.s3.d") for name in flows["flow"]])
-    assert mine.sum() == len(told) and set(flows["cca"][mine]) == {"medley"}
+    assert mine.sum() == len(sent) and set(flows["cca"][mine]) == {"medley"}
     ports = dict(zip(flows["src_port"][mine], flows["delivered_bytes"][mine], strict=True))
     assert all(ports[transfer["port"]] == transfer["size_bytes"] for transfer in done)
     intervals = lab.table(shared["path"], "intervals")

@@ -160,13 +160,13 @@ def transfer_of(folder: Path, cca: str, run: int, seconds: float, size: str = "1
     """A transfer's result as the campaign leaves it, as far as its table and its claims read it."""
     one = folder / f"{cca}-{size}-{run}"
     one.mkdir(parents=True)
-    told = {
+    document = {
         "format": FORMAT, "run": one.name, "experiment": "small", "seed": run, "host": "virtual", "status": "complete",
         "error": None,
         "params": {"receiver": "b", "cca": cca, "size": size, "run": run}, "spec": {}, "environment": {}, "timing": {},
         "verdict": {"value": "valid", "reasons": []}, "metrics": {"flows": [{"flow": "t", "completion_s": seconds}]},
     }  # fmt: skip
-    (one / "run.json").write_text(json.dumps(told))
+    (one / "run.json").write_text(json.dumps(document))
 
 
 @pytest.mark.parametrize(
@@ -252,11 +252,11 @@ def test_traceroutes_lines_become_hops_with_delays() -> None:
 def test_a_virtual_campaign_delivers_exact_sizes_and_resumes(kernel: GuestKernel, tmp_path: Path) -> None:
     file = lab.write(tmp_path, SMALL, "campaign.yml")
     results: list[str | Path] = ["--results", tmp_path / "results"]
-    words = lab.warpbed("campaign", "execute", file, *results)
+    output = lab.warpbed("campaign", "execute", file, *results)
     folder = tmp_path / "results/small"
-    made = {run["run"]: run for run in lab.runs(folder)}
-    assert len(made) == 4
-    for run in made.values():
+    by_run = {run["run"]: run for run in lab.runs(folder)}
+    assert len(by_run) == 4
+    for run in by_run.values():
         size = {"106KB": 106_000, "1MB": 1_000_000}[run["params"]["size"]]
         cut = any(reason["rule"] == "capture-cut" for reason in run["verdict"]["reasons"])
         assert cut == (size == 1_000_000), "100 KB of headers hold 892 packets, data and ACKs of the small file only"
@@ -267,15 +267,15 @@ def test_a_virtual_campaign_delivers_exact_sizes_and_resumes(kernel: GuestKernel
     campaign, _ = load(file)
     (row,) = [c for c in table.cells(campaign, table.measured(folder)) if (c.size, c.cca) == ("1MB", "reno")]
     assert row.mean_s is not None and 0.4 < row.mean_s < 1.2, "1 MB at 20 Mbit/s takes 0.42 s at least"
-    assert "a – b (seconds, mean of n; gain over reno)" in words
+    assert "a – b (seconds, mean of n; gain over reno)" in output
     starts = campaign_clock.read(folder)
     order = [transfer.run for transfer in run_of(campaign, 1, "virtual")]
-    assert order == [1, 1, 1, 1] and sorted(starts) == sorted(made), "each transfer has its own place in the campaign"
+    assert order == [1, 1, 1, 1] and sorted(starts) == sorted(by_run), "each transfer has its own place in the campaign"
     gaps = [after - before for before, after in itertools.pairwise(sorted(starts.values()))]
     assert min(starts.values()) == 0 and all(60 < gap < 63 for gap in gaps), (
         "a pause of a minute, and up to 1 MB at 20 Mbit/s"
     )
-    missing = next(iter(made.values()))["path"]
+    missing = next(iter(by_run.values()))["path"]
     before = lab.digests(missing)
     for path in sorted(missing.rglob("*"), reverse=True):
         path.unlink() if path.is_file() else path.rmdir()

@@ -50,13 +50,13 @@ class Service:
 def service() -> Iterator[Service]:
     with socket.create_server((OWN, 0)) as probe:
         port = probe.getsockname()[1]
-    made = Service(port, SIZE)
+    service = Service(port, SIZE)
     listening = f"{socket.inet_aton(OWN)[::-1].hex().upper()}:{port:04X}"
     wait_until(lambda: listening in Path("/proc/net/tcp").read_text(), 10, every_s=0.01)
-    yield made
-    if not made.outcome:
+    yield service
+    if not service.outcome:
         with contextlib.suppress(OSError, TransferError):
-            sent(made)
+            sent(service)
 
 
 def sent(service: Service, key: bytes = KEY, own: str = PEER, size: int = SIZE) -> dict[str, Any]:

@@ -56,11 +56,11 @@ def plug(hosts: SshHosts) -> None:
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
-    made = SshHosts(tmp_path_factory.mktemp("hosts"), list(NODES))
+    ssh_hosts = SshHosts(tmp_path_factory.mktemp("hosts"), list(NODES))
     try:
-        yield made
+        yield ssh_hosts
     finally:
-        made.close()
+        ssh_hosts.close()
 
 
 @pytest.fixture
@@ -143,12 +143,12 @@ def condition(hosts: SshHosts) -> dict[str, Any]:
 
 def test_check_changes_nothing_a_run_gives_a_result_and_teardown_puts_all_back(hosts: SshHosts, tmp_path: Path) -> None:
     before = condition(hosts)
-    words = end(play(hosts, tmp_path, "run_experiment", "--check"))
-    assert "offload lan0 tso: 1 → 0" in words and "tcp_no_metrics_save" in words
+    output = end(play(hosts, tmp_path, "run_experiment", "--check"))
+    assert "offload lan0 tso: 1 → 0" in output and "tcp_no_metrics_save" in output
     assert condition(hosts) == before
-    words = end(play(hosts, tmp_path, "run_experiment"))
+    output = end(play(hosts, tmp_path, "run_experiment"))
     (made,) = lab.runs(tmp_path / "results/lab")
-    assert made["host"] == "lab" and "[1/1] " in words
+    assert made["host"] == "lab" and "[1/1] " in output
     assert lab.table(made["path"], "flows")["delivered_bytes"].tolist() == [5_000_000]
     assert made["facts"]["host"]["machines"]["s1"]["host"] == hosts.control("s")
     assert "reno" in made["facts"]["host"]["machines"]["s1"]["modules"]
@@ -198,8 +198,8 @@ def test_a_machine_that_vanishes_is_named_and_the_same_call_resumes(hosts: SshHo
     process = play(hosts, tmp_path, "run_experiment")
     wait_until(lambda: any("agent.host" in line for line in hosts.processes("d")), 120, while_running=process)
     hosts.kill("d")
-    words = end(process, code=2)
-    assert re.search(r"\bd1\b", words)
+    output = end(process, code=2)
+    assert re.search(r"\bd1\b", output)
     (failed,) = (tmp_path / "results/lab").glob("*.failed-1")
     assert json.loads((failed / "run.json").read_text())["error"]["subject"] == "d1"
     for name in ("s", "r"):
@@ -238,16 +238,16 @@ def test_interfaces_that_a_run_has_left_under_other_names_get_theirs_back(hosts:
 
 def test_the_control_interface_is_never_a_test_interface(hosts: SshHosts, tmp_path: Path) -> None:
     before = condition(hosts)
-    words = end(play(hosts, tmp_path, "run_experiment", lab_nics={"r1": "ctl0"}), code=2)
-    assert "ctl0 is the control interface and cannot be a test interface" in words
+    output = end(play(hosts, tmp_path, "run_experiment", lab_nics={"r1": "ctl0"}), code=2)
+    assert "ctl0 is the control interface and cannot be a test interface" in output
     assert condition(hosts) == before
 
 
 def test_preflight_says_everything_that_is_wrong_at_once(hosts: SshHosts, tmp_path: Path) -> None:
-    words = end(play(
+    output = end(play(
         hosts, tmp_path, "run_experiment", lab_nics={"r1": "nic7"}, lab_preflight_free_bytes=10**18,
     ), code=2)  # fmt: skip
-    assert "no interface nic7" in words and "MB needed" in words
+    assert "no interface nic7" in output and "MB needed" in output
     assert not (tmp_path / "results/lab").exists()
 
 
@@ -255,8 +255,8 @@ def test_an_algorithm_that_the_project_does_not_have_is_named_before_anything_is
     hosts: SshHosts, tmp_path: Path
 ) -> None:
     wrong: dict[str, Any] = {"lab_kernel_mode": "dkms", "lab_kernel_algorithms": ["perack", "medly"]}
-    words = " ".join(end(play(hosts, tmp_path, "lab_kernel", **wrong), code=2).split())
-    assert "lab_kernel_algorithms: the project has no medly; it has astart_bwe," in words and " perack," in words
+    output = " ".join(end(play(hosts, tmp_path, "lab_kernel", **wrong), code=2).split())
+    assert "lab_kernel_algorithms: the project has no medly; it has astart_bwe," in output and " perack," in output
 
 
 def test_a_router_that_cannot_emulate_is_reported_before_a_run(hosts: SshHosts, tmp_path: Path) -> None:
@@ -267,8 +267,8 @@ def test_a_router_that_cannot_emulate_is_reported_before_a_run(hosts: SshHosts, 
     if not lacks:
         run("ip", "netns", "exec", hosts.netns("r"), "tc", "qdisc", "del", "dev", "lan1", "root")
         pytest.skip("this machine's kernel has netem")
-    words = end(play(hosts, tmp_path, "run_experiment", lab_emulates=True), code=2)
-    assert "the kernel cannot emulate links" in words and "netem" in words
+    output = end(play(hosts, tmp_path, "run_experiment", lab_emulates=True), code=2)
+    assert "the kernel cannot emulate links" in output and "netem" in output
 
 
 SUDO = """\
@@ -303,9 +303,9 @@ def test_a_password_from_the_vault_reaches_sudo_and_nothing_else(hosts: SshHosts
         "lab_become": True,
         "lab_preflight_become": True,
     }
-    words = end(play(hosts, tmp_path, "teardown", *vault, "-vvv", "--limit", "s", **asking))
+    output = end(play(hosts, tmp_path, "teardown", *vault, "-vvv", "--limit", "s", **asking))
     assert (tmp_path / "asked").exists()
-    assert words.count(password) == 0
+    assert output.count(password) == 0
     seen = [tmp_path / "seen", *tmp_path.rglob("*.log"), *tmp_path.rglob("*.json"), variables]
     assert not [file for file in seen if password.encode() in file.read_bytes()]
 

@@ -85,8 +85,8 @@ def a_package_is_booted_once_proven_and_only_then_the_default(
         "lab_kernel_algorithms": ["medley", "perack"],
         "lab_kernel_boot_s": BOOT_S,
     }
-    words = play(machine, tmp_path, "lab_kernel", "--check", **wanted)
-    assert f"would install linux-image-{release}_" in words and state(machine) == before
+    output = play(machine, tmp_path, "lab_kernel", "--check", **wanted)
+    assert f"would install linux-image-{release}_" in output and state(machine) == before
     play(machine, tmp_path, "lab_kernel", **wanted)
     assert machine.run("uname", "-r").strip() == release == machine.boots()[-1]
     built = {m["name"]: m["srcversion"] for m in builds.kernel_facts["modules"]}
@@ -111,11 +111,11 @@ def a_kernel_that_does_not_boot_gives_way_to_the_one_before(
     package = broken_package(builds, tmp_path)
     wanted: dict[str, Any] = {"lab_kernel_mode": "deb", "lab_kernel_deb": [str(package)], "lab_kernel_release": BROKEN,
               "lab_kernel_panic_s": 3, "lab_kernel_boot_s": BOOT_S}  # fmt: skip
-    words = play(machine, tmp_path, "lab_kernel", code=2, **wanted)
-    told = " ".join(words.split())
+    output = play(machine, tmp_path, "lab_kernel", code=2, **wanted)
+    one_line = " ".join(output.split())
     assert (
-        f"did not come back with {BROKEN} within {BOOT_S} s" in told
-        and f"({release} runs); the next boot takes {release}" in told
+        f"did not come back with {BROKEN} within {BOOT_S} s" in one_line
+        and f"({release} runs); the next boot takes {release}" in one_line
     )
     assert "Unable to mount root fs" in machine.console.read_text(errors="replace")
     assert machine.boots()[-2:] == [release, release]
@@ -144,8 +144,8 @@ def teardown_goes_back_to_the_distributions_kernel_and_leaves_nothing(
     machine: LabMachine, stock: dict[str, str], tmp_path: Path
 ) -> None:
     remove = ("-e", "lab_teardown_modules=true")
-    words = " ".join(play(machine, tmp_path, "teardown", "--check", *remove).split())
-    assert f"would go back to {stock['kernel'].strip()} and remove the kernels" in words
+    output = " ".join(play(machine, tmp_path, "teardown", "--check", *remove).split())
+    assert f"would go back to {stock['kernel'].strip()} and remove the kernels" in output
     play(machine, tmp_path, "teardown", *remove)
     assert state(machine) == stock
     assert machine.boots()[-1] == stock["kernel"].strip() == machine.boots()[0]
@@ -161,8 +161,8 @@ def dkms_builds_for_the_distributions_kernel_and_teardown_removes_it(
     assert machine.run("modinfo", "-F", "filename", "tcp_medley").startswith(f"/lib/modules/{stock['kernel'].strip()}/")
     recap.assert_changes_nothing(play(machine, tmp_path, "lab_kernel", **wanted))
     remove = ("-e", "lab_teardown_modules=true")
-    words = " ".join(play(machine, tmp_path, "teardown", "--check", *remove).split())
-    assert "would unload the modules that DKMS has built, and remove them" in words
+    output = " ".join(play(machine, tmp_path, "teardown", "--check", *remove).split())
+    assert "would unload the modules that DKMS has built, and remove them" in output
     assert "medley" in machine.run("cat", "/proc/sys/net/ipv4/tcp_available_congestion_control")
     play(machine, tmp_path, "teardown", *remove)
     assert state(machine) == stock

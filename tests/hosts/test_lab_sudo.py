@@ -51,16 +51,16 @@ except RunError as error:
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
     """One machine with a user; its test interface is `lan0`, and `br0` is a bridge without a port."""
-    made = SshHosts(tmp_path_factory.mktemp("hosts"), ["m"], user=USER)
+    ssh_hosts = SshHosts(tmp_path_factory.mktemp("hosts"), ["m"], user=USER)
     try:
-        netns = made.netns("m")
+        netns = ssh_hosts.netns("m")
         run("ip", "-n", netns, "link", "add", "lan0", "type", "veth", "peer", "name", "lan0p")
         run("ip", "-n", netns, "link", "set", "lan0", "up")
         run("ip", "-n", netns, "link", "set", "lan0p", "up")
         run("ip", "-n", netns, "link", "add", "br0", "type", "bridge")
-        yield made
+        yield ssh_hosts
     finally:
-        made.close()
+        ssh_hosts.close()
 
 
 def remote(host: SshHosts) -> LabRemote:

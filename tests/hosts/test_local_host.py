@@ -76,8 +76,8 @@ def test_an_algorithm_that_the_kernel_lacks_starts_nothing(nearby: Path, tmp_pat
     if probe.has_module("tcp_medley"):
         pytest.skip("tcp_medley is installed for this kernel")
     file = lab.write(tmp_path, NEARBY.replace("reno", "medley"))
-    words = lab.warpbed("execute", "--host", "local", file, "--results", tmp_path / "results", code=2)
-    assert "has no medley" in words and "--host virtual" in words
+    output = lab.warpbed("execute", "--host", "local", file, "--results", tmp_path / "results", code=2)
+    assert "has no medley" in output and "--host virtual" in output
     assert not (tmp_path / "results").exists()
     assert "host-local" in lab.warpbed("check", "--host", "local", file, code=1)
 

@@ -126,11 +126,11 @@ class Pair:
         Skips the test where they never are: that row alone then makes a run invalid.
         """
         plan = plan_of(asked)
-        told = json.dumps([*(holder.pid for holder in self.holders), plan.to_json()])
+        request = json.dumps([*(holder.pid for holder in self.holders), plan.to_json()])
         for _ in range(ATTEMPTS):
             # ahead of the other tests' processes: this is about links, not about what else the machine does
             done = subprocess.run(
-                ["chrt", "--fifo", "10", "/usr/bin/python3", "-c", AGENT, told],
+                ["chrt", "--fifo", "10", "/usr/bin/python3", "-c", AGENT, request],
                 capture_output=True,
                 text=True,
                 cwd=lab.ROOT,
@@ -156,15 +156,15 @@ def pair() -> Iterator[Pair]:
         tool for tool in ("unshare", "nsenter", "ip", "tc", "ethtool", "chrt") if shutil.which(tool) is None
     ]:
         pytest.skip(f"not installed: {', '.join(missing)}")
-    made = Pair()
+    machines = Pair()
     try:
         try:
-            made.shape(10_000_000, 40)
+            machines.shape(10_000_000, 40)
         except OSError as error:
             pytest.skip(f"this kernel cannot shape: {error}")
-        yield made
+        yield machines
     finally:
-        made.close()
+        machines.close()
 
 
 NEAR = dataclasses.replace(ASKED, delay_ns=0)

@@ -184,8 +184,8 @@ def test_a_machine_that_vanishes_is_named_and_a_killed_controller_leaves_none(bu
     own = sorted(qemus(process.pid))
     assert len(own) == 3
     os.kill(own[-1], signal.SIGKILL)  # d1, started last
-    words, _ = process.communicate(timeout=300)
-    assert process.returncode == 1 and b"d1" in words
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 1 and b"d1" in output
     (failed,) = (tmp_path / "results/line").glob("*.failed-1")
     assert "d1" in (failed / "run.json").read_text()
     process = start(tmp_path, "vm", LINE)

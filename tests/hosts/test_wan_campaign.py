@@ -96,14 +96,14 @@ def test_a_receiver_that_vanishes_is_named_and_the_others_go_on(prepared: Prepar
     await_event(tmp_path, "run")
     prepared.hosts.kill("c")
     try:
-        words = end(process, code=1)
+        output = end(process, code=1)
     finally:
         prepared.hosts.start("c")
     missing = {event["transfer"] for event in events(tmp_path, "missing")}
     runs = lab.runs(tmp_path / "results/short")
     assert len(runs) + len(missing) == TRANSFERS
     assert {run["params"]["receiver"] for run in runs} >= {"b"} and all("-c-" in name for name in missing)
-    assert all(name in words for name in missing)
+    assert all(name in output for name in missing)
     status = lab.warpbed("campaign", "status", tmp_path / "campaign.yml", "--results", tmp_path / "results")
     assert all(f"missing: {name}: " in status for name in missing)
     again: list[str | Path] = ["--host", "wan", "--again", "--results", tmp_path / "results"]
@@ -179,9 +179,9 @@ def test_unreachable_host_is_reported_and_prepared_host_is_awaited(hosts: SshHos
     hosts.kill("c")
     try:
         process = start(hosts, tmp_path)
-        words, _ = process.communicate(timeout=200)
-        assert process.returncode != 0 and "wan_end_facts" not in words
-        assert "c could not be prepared (the reason is above); nothing was started" in words
+        output, _ = process.communicate(timeout=200)
+        assert process.returncode != 0 and "wan_end_facts" not in output
+        assert "c could not be prepared (the reason is above); nothing was started" in output
         assert events(tmp_path) == []
         hosts.start("c")
         process = start(hosts, tmp_path, CAMPAIGN.replace("pause: 0s", "pause: 30min"))
@@ -190,9 +190,9 @@ def test_unreachable_host_is_reported_and_prepared_host_is_awaited(hosts: SshHos
         process.communicate()
         hosts.kill("c")
         process = start(hosts, tmp_path, CAMPAIGN.replace("patience: 20s", "patience: 3s"))
-        words, _ = process.communicate(timeout=200)
+        output, _ = process.communicate(timeout=200)
         missing = {event["transfer"] for event in events(tmp_path, "missing")}
-        assert process.returncode != 0 and missing and all("-c-" in name for name in missing), words
+        assert process.returncode != 0 and missing and all("-c-" in name for name in missing), output
         assert len(events(tmp_path, "done")) == TRANSFERS - len(missing)
     finally:
         hosts.kill("c")

@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root, pytest.m
 
 
 def test_a_receiver_without_consent_is_refused_before_anything_is_sent(hosts: SshHosts, tmp_path: Path) -> None:
-    words = end(start(hosts, tmp_path, wan_consent=""), code=2)
-    assert "b is not a consenting receiver" in words
+    output = end(start(hosts, tmp_path, wan_consent=""), code=2)
+    assert "b is not a consenting receiver" in output
     assert events(tmp_path) == []
 
 
@@ -35,11 +35,11 @@ def test_a_wrong_host_key_is_not_accepted(hosts: SshHosts, tmp_path: Path) -> No
     hosts.known_hosts.write_text("\n".join(lines) + "\n")
     try:
         process = start(hosts, tmp_path)
-        words, _ = process.communicate(timeout=200)
+        output, _ = process.communicate(timeout=200)
     finally:
         hosts.known_hosts.write_text(known)
-    assert process.returncode in (2, 4), words  # 4 is Ansible's own, where the host has no agent yet
-    assert "HOST IDENTIFICATION HAS CHANGED" in words or "Host key verification failed" in words
+    assert process.returncode in (2, 4), output  # 4 is Ansible's own, where the host has no agent yet
+    assert "HOST IDENTIFICATION HAS CHANGED" in output or "Host key verification failed" in output
     assert not any("-b-" in event["transfer"] for event in events(tmp_path, "done"))
 
 

@@ -73,8 +73,8 @@ class Checkout:
 @pytest.fixture(scope="module")
 def checkout(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     checkout = Checkout(tmp_path_factory.mktemp("own"))
-    words = checkout.call("testbed", "new-algorithm", NAME, code=0)
-    assert all(file in words for file in targets(NAME).values())
+    output = checkout.call("testbed", "new-algorithm", NAME, code=0)
+    assert all(file in output for file in targets(NAME).values())
     checkout.mark(checkout.module)
     yield checkout
     checkout.remove_builds(kernel.linux.parent)
@@ -102,29 +102,31 @@ def test_it_runs_as_it_is_made(checkout: Checkout) -> None:
 
 
 def test_its_own_test_holds_the_module_against_its_specification(checkout: Checkout) -> None:
-    words = checkout.call("pytest", "-q", "-p", "no:xdist", f"tests/kernels/test_spec_{NAME}.py", code=0)
-    assert "3 passed" in words
+    output = checkout.call("pytest", "-q", "-p", "no:xdist", f"tests/kernels/test_spec_{NAME}.py", code=0)
+    assert "3 passed" in output
 
 
 def test_what_it_makes_is_in_shape(checkout: Checkout) -> None:
-    made = [str(checkout.root / file) for file in targets(NAME).values() if file.endswith(".py")]
+    python_files = [str(checkout.root / file) for file in targets(NAME).values() if file.endswith(".py")]
     for command in (["check"], ["format", "--check"]):
-        done = subprocess.run([Path(sys.executable).parent / "ruff", *command, *made], capture_output=True, text=True)
+        done = subprocess.run(
+            [Path(sys.executable).parent / "ruff", *command, *python_files], capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_module_that_does_not_compile_shows_the_compiler_s_words(broken: Checkout) -> None:
     replaced(broken, "ca->credit = 0;\n\ttrace_cc_hook(sk, CC_INIT", "ca->credits = 0;\n\ttrace_cc_hook(sk, CC_INIT")
-    words = broken.run(code=2)
-    assert "compiling the modules failed" in words
-    assert f"tcp_{NAME}.c" in words and "has no member named" in words
+    output = broken.run(code=2)
+    assert "compiling the modules failed" in output
+    assert f"tcp_{NAME}.c" in output and "has no member named" in output
 
 
 def test_a_module_that_does_not_register_shows_the_kernel_s_words(broken: Checkout) -> None:
     replaced(broken, f'.name\t\t= "{NAME}"', '.name\t\t= "cubic"')
-    words = broken.run(code=1)
-    assert f"module tcp_{NAME}.ko" in words
-    assert "could not insert module" in words and "cubic already registered" in words
+    output = broken.run(code=1)
+    assert f"module tcp_{NAME}.ko" in output
+    assert "could not insert module" in output and "cubic already registered" in output
 
 
 def test_a_module_that_registers_under_another_name_is_missed(broken: Checkout) -> None:
@@ -136,9 +138,9 @@ def test_a_module_that_oopses_shows_the_kernel_s_words(broken: Checkout) -> None
     replaced(
         broken, "ca->credit = 0;\n\ttrace_cc_hook(sk, CC_LOSS", "*(volatile u32 *)8 = 0;\n\ttrace_cc_hook(sk, CC_LOSS"
     )
-    words = broken.run(code=1)
-    assert "kernel guest: " in words
-    assert "Kernel panic" in words and f"{NAME}_ssthresh" in words
+    output = broken.run(code=1)
+    assert "kernel guest: " in output
+    assert "Kernel panic" in output and f"{NAME}_ssthresh" in output
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def arrived(pcap: bytes, port: int) -> list[tuple[float, int]]:
     """(s, bytes that the receiver has told of so far), after each ACK: the union of what ACK numbers and SACK ranges name, in which
     what came twice (RFC 2883's first range) is there once."""
     base: int | None = None
-    told: list[tuple[int, int]] = []
+    acknowledged: list[tuple[int, int]] = []
     found = []
     for now in wire_rtts.segments(pcap):
         if now.destination != port:
@@ -150,12 +150,12 @@ def arrived(pcap: bytes, port: int) -> list[tuple[float, int]]:
         ranges = [((left - base) % 2**32, (right - base) % 2**32) for left, right in now.sacks]
         ranges = [(left, right) for left, right in ranges if left < right < 2**31]
         union: list[tuple[int, int]] = []
-        for left, right in sorted([(0, (now.ack - base) % 2**32), *told, *ranges]):
+        for left, right in sorted([(0, (now.ack - base) % 2**32), *acknowledged, *ranges]):
             if union and left <= union[-1][1]:
                 union[-1] = (union[-1][0], max(union[-1][1], right))
             else:
                 union.append((left, right))
-        told = union
+        acknowledged = union
         found.append((now.t_s, sum(right - left for left, right in union)))
     return found
 

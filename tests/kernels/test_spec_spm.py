@@ -56,10 +56,10 @@ def test_the_module_s_pairs_and_gaps_are_those_on_the_wire(kernel: GuestKernel) 
     (result,) = run_all(
         kernel, [dataclasses.replace(base, seconds=3, capture=True, flows=(Flow("spm", phases=((1.5, None),)),))]
     )
-    told = [(h.count, h.rtt_us) for h in result.flow() if h.hook == "D"]
+    measured = [(h.count, h.rtt_us) for h in result.flow() if h.hook == "D"]
     seen = wire_rtts.inversions(result.capture, 40000)
-    assert [seq for seq, _ in seen] == [seq for seq, _ in told]
-    assert [gap_s * 1e6 for _, gap_s in seen] == pytest.approx([gap_us for _, gap_us in told], abs=1)
+    assert [seq for seq, _ in seen] == [seq for seq, _ in measured]
+    assert [gap_s * 1e6 for _, gap_s in seen] == pytest.approx([gap_us for _, gap_us in measured], abs=1)
     y0_us = 1014 * 8 / 20
     assert len(seen) > 12
     for i, (_, gap_s) in enumerate(seen[1:]):

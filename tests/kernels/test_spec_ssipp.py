@@ -62,10 +62,10 @@ def test_the_module_s_pairs_are_those_on_the_wire(kernel: GuestKernel) -> None:
         for quickack in (True, False)
     ]
     for result in run_all(kernel, cases):
-        told = [h.count for h in result.flow() if h.hook == "D"]
+        counts = [h.count for h in result.flow() if h.hook == "D"]
         seen = wire_rtts.inversions(result.capture, 40000)
-        assert len(told) > 100
-        assert [seq for seq, _ in seen] == told
+        assert len(counts) > 100
+        assert [seq for seq, _ in seen] == counts
         assert max(gap_s for _, gap_s in seen) < 1e-6
 
 

@@ -77,10 +77,10 @@ def where() -> Path:
         check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    told = json.loads(done.stdout)
-    if not told["exists"]:
-        raise FileNotFoundError(f"{told['path']} is not there; playbooks/test_environment.yml makes it (as root)")
-    return Path(told["path"])
+    place = json.loads(done.stdout)
+    if not place["exists"]:
+        raise FileNotFoundError(f"{place['path']} is not there; playbooks/test_environment.yml makes it (as root)")
+    return Path(place["path"])
 
 
 def _answers(remote: Remote) -> bool:

@@ -48,8 +48,8 @@ def test_both_images_are_asked_for_before_one_is_built_and_one_message_says_the_
     assert done.returncode == 2
     asked = [line.split()[0] for line in (programs / "docker.log").read_text().splitlines()]
     assert asked.count("pull") == 2 and "import" not in asked and "run" not in asked
-    told = done.stdout + done.stderr
-    assert "Debian 13 with TimescaleDB" not in told, "nothing is built, and nothing that is skipped has a heading"
+    output = done.stdout + done.stderr
+    assert "Debian 13 with TimescaleDB" not in output, "nothing is built, and nothing that is skipped has a heading"
     message = done.stderr.splitlines()[-1]
     assert "Grafana's image cannot be had: no route to the registry of grafana/" in message
     assert "The database's image cannot be had: no route to the registry of timescale/" in message

@@ -75,9 +75,9 @@ def wan(folder: Path) -> dict[str, Any]:
     ],
 )
 def test_a_time_daemon_that_a_host_has_is_not_replaced(tmp_path: Path, installed: str, missing: str) -> None:
-    words = play(tmp_path, "wan_end", 2, installed, **wan(tmp_path))
-    assert f"apt-get install --no-install-recommends {missing}" in words + " "
-    assert f"{missing} and" not in words and not (tmp_path / "srv").exists()
+    output = play(tmp_path, "wan_end", 2, installed, **wan(tmp_path))
+    assert f"apt-get install --no-install-recommends {missing}" in output + " "
+    assert f"{missing} and" not in output and not (tmp_path / "srv").exists()
 
 
 def test_teardown_takes_what_is_ours_out_of_a_folder_and_nothing_else(tmp_path: Path) -> None:

@@ -210,15 +210,15 @@ def test_annotations_tell_losses_timeouts_and_phases(full: store_lab.Database) -
 
 @pytest.mark.root
 def test_phases_that_a_module_reports_are_reported_instead_of_slow_start(full: store_lab.Database) -> None:
-    told = full.rows(
+    phases = full.rows(
         "SELECT DISTINCT cca, text FROM events JOIN runs USING (run_id) WHERE kind = 'phase' AND status = 'complete' "
         "AND experiment = 'quickstart' ORDER BY 1, 2"
     )
-    assert [text for cca, text in told if cca == "medley"] == [
+    assert [text for cca, text in phases if cca == "medley"] == [
         "medley: R false: the last loss was a random one",
         "medley: R true: the last loss was one of congestion",
     ]
-    assert {text for cca, text in told if cca == "reno"} == {"slow start", "congestion avoidance"}
+    assert {text for cca, text in phases if cca == "reno"} == {"slow start", "congestion avoidance"}
 
 
 @pytest.mark.root

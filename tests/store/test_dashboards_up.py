@@ -96,10 +96,10 @@ def containers(docker: str) -> list[str]:
 
 
 def volumes(docker: str) -> set[str]:
-    words = subprocess.run(
+    output = subprocess.run(
         ["docker", "--host", docker, "volume", "ls", "--quiet"], capture_output=True, text=True, check=True
     ).stdout.split()
-    return {name for name in words if name.startswith("warpbed")}
+    return {name for name in output if name.startswith("warpbed")}
 
 
 def test_up_loads_results_privately_and_down_keeps_them_until_purged(docker: str, tmp_path: Path) -> None:
@@ -170,10 +170,10 @@ def test_purge_removes_data_whose_settings_are_gone_and_the_containers_have_limi
     done = warpbed(state, docker, *start)
     assert done.returncode == 0, done.stdout + done.stderr
     (container,) = containers(docker)
-    told = subprocess.run(
+    inspected = subprocess.run(
         ["docker", "--host", docker, "inspect", container], capture_output=True, text=True, check=True
     ).stdout
-    (seen,) = json.loads(told)
+    (seen,) = json.loads(inspected)
     host = seen["HostConfig"]
     assert host["CapDrop"] == ["ALL"] and host["SecurityOpt"] == ["no-new-privileges:true"]
     assert host["Memory"] == 8 << 30 and host["PidsLimit"] == 512
@@ -237,8 +237,8 @@ def test_on_a_host_of_the_inventory_with_a_tunnel_from_here(docker: str, tmp_pat
             for command, expected in (
                 (["init", "--passwords", passwords], ""), (["load", results], "stored: "), (["status"], "2 runs"),
             ):  # fmt: skip
-                told = lab.warpbed("store", *command, environment=environment)
-                assert expected in told
+                output = lab.warpbed("store", *command, environment=environment)
+                assert expected in output
 
             play(dashboards_state="down", dashboards_purge=True)
             assert (containers(there), volumes(there), kept.exists()) == ([], set(), False)

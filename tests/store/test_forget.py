@@ -40,10 +40,10 @@ def test_forgetting_gives_the_space_back(
     load(database, store_lab.results(tmp_path / "before", 1.0, (Case("reno", 50, 1),)))
     actions.forget(database.url, "quickstart", None)
     (empty,) = database.rows(size)[0]  # with the chunks that the next runs go to
-    made = store_lab.results(tmp_path, 20.0)
-    load(database, made)
+    results = store_lab.results(tmp_path, 20.0)
+    load(database, results)
     (full,) = database.rows(size)[0]
-    names = [run.name for run in folder.find(made)]
+    names = [run.name for run in folder.find(results)]
     (run_id,) = database.rows(f"SELECT run_id FROM runs WHERE run = '{names[-1]}'")[0]
     digest = f"SELECT count(*), sum(hashtext(acks::text)::bigint) FROM acks WHERE run_id = {run_id}"
     (kept,) = database.rows(digest)

@@ -418,10 +418,10 @@ def test_no_server_and_no_database_say_what_to_do(tmp_path: Path, monkeypatch: p
 
 
 def test_the_passwords_file_has_to_be_private(tmp_path: Path) -> None:
-    made = actions._passwords(tmp_path / "pgpass")
+    passwords = actions._passwords(tmp_path / "pgpass")
     assert (tmp_path / "pgpass").stat().st_mode & 0o777 == 0o600
-    assert actions._passwords(tmp_path / "pgpass") == made
-    assert len(set(made.values())) == 3
+    assert actions._passwords(tmp_path / "pgpass") == passwords
+    assert len(set(passwords.values())) == 3
     (tmp_path / "pgpass").chmod(0o644)
     with pytest.raises(StoreUsageError, match="chmod 600"):
         actions._passwords(tmp_path / "pgpass")

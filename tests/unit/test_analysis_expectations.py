@@ -44,8 +44,8 @@ def test_what_cannot_be_compared_says_why() -> None:
     assert outcome({"where": {"cca": "bbr"}, "max": 1}) == ("not comparable", "no run has these parameters")
     assert outcome({"where": {"delay": "1s"}, "max": 1})[1] == "no run has a parameter delay; there are cca, buffer"
     unknown = (run("a", None, cca="reno"),)
-    told, reason = outcome({"max": 1}, unknown)
-    assert told == "not comparable"
+    result, reason = outcome({"max": 1}, unknown)
+    assert result == "not comparable"
     assert reason.startswith("queue_max_packets is unknown in all of them: needs samples of the bottleneck's queue")
     failed = (run("a", None, status="failed", verdict="", cca="reno"), run("b", 5, verdict="invalid", cca="reno"))
     assert outcome({"max": 1}, failed) == ("not comparable", "no run of these counts (1 failed, 1 invalid)")

@@ -312,8 +312,8 @@ def test_convergence_without_captures_begins_a_round_trip_before_the_first_ackno
     lived = flow("a", rtt_min_ms=100.0, end_s=20.0)
     records = replace(run({}, window=Window(0.0, 20.0), flows=[lived]), intervals={"a": intervals(rates, 0.1)})
     assert evaluate(records)["convergence_baserrts"] == pytest.approx(20, abs=2)
-    told = replace(records, flows=(flow("a", rtt_min_ms=100.0, end_s=20.0, data_start_s=0.0),))
-    assert evaluate(told)["convergence_baserrts"] == pytest.approx(31, abs=2)
+    from_program = replace(records, flows=(flow("a", rtt_min_ms=100.0, end_s=20.0, data_start_s=0.0),))
+    assert evaluate(from_program)["convergence_baserrts"] == pytest.approx(31, abs=2)
 
 
 def test_a_flow_still_rising_has_not_converged() -> None:

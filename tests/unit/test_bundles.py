@@ -61,13 +61,13 @@ def content(bundle: Path) -> dict[str, bytes]:
 
 def described(files: dict[str, bytes], **more: Any) -> dict[str, bytes]:
     """The files with a manifest that agrees with them."""
-    told = json.loads(files[NAME])
-    told["files"] = {
+    manifest = json.loads(files[NAME])
+    manifest["files"] = {
         name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         for name, data in files.items()
         if name != NAME
     }
-    return {**files, NAME: json.dumps({**told, **more}).encode()}
+    return {**files, NAME: json.dumps({**manifest, **more}).encode()}
 
 
 def packed(target: Path, files: dict[str, bytes]) -> Path:
@@ -88,10 +88,10 @@ def refused(bundle: Path, folder: Path, limit: int = LIMIT) -> str:
 
 
 def test_it_comes_out_as_it_went_in(bundle: Path, part: Part, tmp_path: Path) -> None:
-    told = unpack(bundle, tmp_path, LIMIT)
+    manifest = unpack(bundle, tmp_path, LIMIT)
     there = {str(file.relative_to(tmp_path)): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     assert there == {name: data for name, data in content(bundle).items() if name != NAME}
-    assert told.experiments[0].runs == [run.path.name for run in part.runs]
+    assert manifest.experiments[0].runs == [run.path.name for run in part.runs]
     for run in part.runs:
         for file in (run.path / "records").iterdir():
             assert there[f"results/small/{run.path.name}/records/{file.name}"] == file.read_bytes()
@@ -106,8 +106,8 @@ def test_it_comes_out_as_it_went_in(bundle: Path, part: Part, tmp_path: Path) ->
 
 
 def test_captures_go_in_where_they_are_asked_for(part: Part, tmp_path: Path) -> None:
-    told = write(tmp_path / "b.zip", "Small", [part], captures=True, licence="CC0-1.0")
-    assert told.files[f"{ANY_RUN}/raw/s1-eth0.pcap"].bytes == len(b"packets")
+    manifest = write(tmp_path / "b.zip", "Small", [part], captures=True, licence="CC0-1.0")
+    assert manifest.files[f"{ANY_RUN}/raw/s1-eth0.pcap"].bytes == len(b"packets")
 
 
 def test_the_same_results_give_the_same_bytes_and_nothing_is_overwritten(
@@ -308,12 +308,12 @@ def test_a_difference_is_told_with_its_place_and_both_values(part: Part) -> None
 
 def test_the_command_checks_a_bundle_without_running_anything(bundle: Path, tmp_path: Path) -> None:
     environment = {"TMPDIR": str(tmp_path)}
-    words = lab.warpbed("rerun", bundle, "--no-run", environment=environment)
-    assert "files are what the bundle says" in words and "2 runs recorded" in words
+    output = lab.warpbed("rerun", bundle, "--no-run", environment=environment)
+    assert "files are what the bundle says" in output and "2 runs recorded" in output
     assert list(tmp_path.iterdir()) == [], "nothing is left"
     packed(tmp_path / "b.zip", content(bundle) | {"results/x": b""})
-    words = lab.warpbed("rerun", tmp_path / "b.zip", "--no-run", code=2, environment=environment)
-    assert "not in bundle.json" in words and "Traceback" not in words
+    output = lab.warpbed("rerun", tmp_path / "b.zip", "--no-run", code=2, environment=environment)
+    assert "not in bundle.json" in output and "Traceback" not in output
 
 
 @pytest.mark.parametrize(
@@ -329,15 +329,15 @@ def test_a_strangers_experiment_file_is_checked_before_anything_runs(
     bundle: Path, tmp_path: Path, text: str, says: str
 ) -> None:
     files = described(content(bundle) | {"experiments/small.yml": text.encode()})
-    words = lab.warpbed("rerun", packed(tmp_path / "b.zip", files), code=2)
-    assert says in words and "Traceback" not in words
+    output = lab.warpbed("rerun", packed(tmp_path / "b.zip", files), code=2)
+    assert says in output and "Traceback" not in output
 
 
 def test_a_host_that_is_not_virtual_has_to_be_asked_for(bundle: Path, tmp_path: Path) -> None:
-    told = json.loads(content(bundle)[NAME])["experiments"]
-    told[0]["host"] = "lab"
+    experiments = json.loads(content(bundle)[NAME])["experiments"]
+    experiments[0]["host"] = "lab"
     files = described(
-        content(bundle) | {"experiments/small.yml": (lab.SMALL + "host: lab\n").encode()}, experiments=told
+        content(bundle) | {"experiments/small.yml": (lab.SMALL + "host: lab\n").encode()}, experiments=experiments
     )
     assert "only with --host lab" in lab.warpbed("rerun", packed(tmp_path / "b.zip", files), code=2)
 

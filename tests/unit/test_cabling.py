@@ -37,11 +37,11 @@ def test_a_wire_is_at_the_routers_end_and_every_interface_has_its_cable(tmp_path
     plan = plan_of(tmp_path)
     names = cabling.interface_links(plan.network)
     assert names == {"s1-eth0": 0, "r1-eth0": 0, "r1-eth1": 1, "d1-eth0": 1}
-    told = cabling.cabling(plan, {name: f"nic-{name}" for name in names})
-    assert set(told) == {"s1", "r1", "d1"}
-    assert told["r1"].wires == (1,) and told["s1"].wires == () and told["d1"].wires == ()
-    assert told["r1"].nics == {"r1-eth0": "nic-r1-eth0", "r1-eth1": "nic-r1-eth1"}
-    assert cabling_from_json(told["r1"].to_json()) == told["r1"]
+    stations = cabling.cabling(plan, {name: f"nic-{name}" for name in names})
+    assert set(stations) == {"s1", "r1", "d1"}
+    assert stations["r1"].wires == (1,) and stations["s1"].wires == () and stations["d1"].wires == ()
+    assert stations["r1"].nics == {"r1-eth0": "nic-r1-eth0", "r1-eth1": "nic-r1-eth1"}
+    assert cabling_from_json(stations["r1"].to_json()) == stations["r1"]
 
 
 def test_a_delay_between_two_hosts_has_no_place() -> None:

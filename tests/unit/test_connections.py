@@ -97,14 +97,14 @@ def test_a_run_without_captures_has_the_other_sources_of_its_traffic(plan: Plan)
 
 def rows(plan: Plan, found: list[connections.Connection], **columns: Any) -> dict[str, dict[str, Any]]:
     flows, intervals, sources = uncaptured.read(found, columns.get("probe"), columns.get("samples"), plan, 10**18)
-    made = [dict(zip(flows, values, strict=True)) for values in zip(*flows.values(), strict=True)]
-    for row in made:
+    flow_rows = [dict(zip(flows, values, strict=True)) for values in zip(*flows.values(), strict=True)]
+    for row in flow_rows:
         mine = np.asarray(intervals["flow"], dtype=object) == row["flow"]
         row["sum"] = int(np.asarray(intervals["delivered_bytes"])[mine].sum())
         row["first_s"], row["last_s"] = (float(np.asarray(intervals["t_s"])[mine][i]) for i in (0, -1))
         row["source"] = sources[row["flow"]].get("delivered")
         row["told"] = sources[row["flow"]]
-    return {row["flow"]: row for row in made}
+    return {row["flow"]: row for row in flow_rows}
 
 
 def test_without_samples_the_receiver_s_count_is_all_there_is(raw: Path, plan: Plan) -> None:
@@ -140,9 +140,11 @@ def test_a_port_that_came_twice_has_no_samples_of_either(raw: Path, plan: Plan) 
     assert [name for name, one in found.items() if not one.is_alone] == ["ftp.s1.d2", "ftp.s1.d2.2"]
     (flow,) = (one for one in plan.flows if one.name == "ftp.s1.d2")
     assert connections.names_by_port(raw, plan, flow) == {}
-    made = rows(plan, list(found.values()), probe={key: np.array([]) for key in ("flow", "t_s", "snd_una", "srtt_us")})
-    assert made["ftp.s1.d2"]["source"] == "application" and made["ftp.s1.d2.2"]["delivered_bytes"] == 4000
-    assert made["loud"]["source"] == "tcp_probe"
+    flow_rows = rows(
+        plan, list(found.values()), probe={key: np.array([]) for key in ("flow", "t_s", "snd_una", "srtt_us")}
+    )
+    assert flow_rows["ftp.s1.d2"]["source"] == "application" and flow_rows["ftp.s1.d2.2"]["delivered_bytes"] == 4000
+    assert flow_rows["loud"]["source"] == "tcp_probe"
 
 
 @pytest.mark.parametrize(

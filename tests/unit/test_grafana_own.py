@@ -49,7 +49,7 @@ def source(folder: Path) -> dict[str, Any]:
 def test_one_command_gives_store_and_dashboards_to_a_grafana(store: Path, tmp_path: Path) -> None:
     folder = tmp_path / "provisioning"
     folder.mkdir()
-    told = grafana.provision(folder)
+    lines = grafana.provision(folder)
     entry = source(folder)
     assert (entry["url"], entry["user"], entry["database"]) == ("127.0.0.1:15432", "warpbed_reader", "warpbed")
     assert entry["uid"] == "warpbed" and entry["secureJsonData"]["password"] == PASSWORD
@@ -57,8 +57,8 @@ def test_one_command_gives_store_and_dashboards_to_a_grafana(store: Path, tmp_pa
     assert provider["options"]["path"] == str(folder / "warpbed")
     ours = {file.name for file in (ROOT / "dashboards/json").glob("*.json")}
     assert {file.name for file in (folder / "warpbed").glob("*.json")} == ours and len(ours) >= 7
-    assert "restart Grafana" in told[-1] and PASSWORD not in "".join(told)
-    assert grafana.provision(folder) == told, "again replaces what is there"
+    assert "restart Grafana" in lines[-1] and PASSWORD not in "".join(lines)
+    assert grafana.provision(folder) == lines, "again replaces what is there"
 
 
 def test_reports_lie_where_grafana_serves_them_and_are_linked_only_then(store: Path, tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def test_reports_lie_where_grafana_serves_them_and_are_linked_only_then(store: P
     (public / "img").mkdir(parents=True)
     results = make_results(tmp_path / "results", (Case("reno", 50, 1),), experiment="o'Neill & 50%", duration_s=3.0)
     (results / "report.html").write_text("<p>what came out</p>")
-    told = grafana.provision(folder, public=public, results=results.parent)
-    assert any("1 reports" in line for line in told)
+    lines = grafana.provision(folder, public=public, results=results.parent)
+    assert any("1 reports" in line for line in lines)
     copied = public / "warpbed/o'Neill & 50%/report.html"
     assert copied.read_text() == "<p>what came out</p>"
     assert stat.S_IMODE(copied.stat().st_mode) == 0o644 and stat.S_IMODE(copied.parent.stat().st_mode) == 0o755

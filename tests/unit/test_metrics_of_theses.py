@@ -203,12 +203,12 @@ def test_lines_of_gaps_have_an_excess_a_slope_and_a_bend() -> None:
 
 def test_throughput_per_transfer_is_the_mean_of_the_transfers_own() -> None:
     # 1 Mbit in 1 s, 1 Mbit in 4 s: 1 and 0.25 Mbit/s; the third is not done
-    told = [
+    transferred = [
         {"delivered_bytes": 125_000, "completion_s": 1.0, "error": None},
         {"delivered_bytes": 125_000, "completion_s": 4.0, "error": None},
         {"delivered_bytes": 99, "completion_s": None, "error": None},
     ]
-    row = transfers({"client": [{"transfers": told}], "server": [{"bytes": 250_099}]}, [])
+    row = transfers({"client": [{"transfers": transferred}], "server": [{"bytes": 250_099}]}, [])
     assert row["throughput_mean_mbps"] == pytest.approx(0.625)
     found = evaluate(run(applications=({"flow": "ftp", **row},)))
     assert found["transfer_throughput_mbps"] == {"ftp": pytest.approx(0.625)}

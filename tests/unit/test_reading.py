@@ -80,8 +80,8 @@ def test_seconds_that_are_another_number_stay(tmp_path: Path, wrong: float) -> N
 
 def test_all_readers_see_the_same_of_old_and_new_files(tmp_path: Path) -> None:
     """The older file is one of schema 2, as every collector before this one wrote it."""
-    made = [make_results(tmp_path / name, [Case("reno", 50, 1)], duration_s=3.0) for name in ("old", "new")]
-    old, new = (next(place.iterdir()) for place in made)
+    folders = [make_results(tmp_path / name, [Case("reno", 50, 1)], duration_s=3.0) for name in ("old", "new")]
+    old, new = (next(place.iterdir()) for place in folders)
     for kind in ("acks", "sockets"):
         table = pq.read_table(old / f"records/{kind}.parquet")
         pq.write_table(table.replace_schema_metadata({"warpbed.schema": "2"}), old / f"records/{kind}.parquet")

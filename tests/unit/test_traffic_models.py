@@ -75,9 +75,9 @@ def test_ftp_arrivals_are_exponential_and_lifetimes_pareto(tmp_path: Path) -> No
         plan = plan_of(
             tmp_path, 'kind: transfers, cca: reno, gap: exponential(5s), life: "pareto(100s, 1.35)"', seed=seed
         )
-        made = client(plan).settings["transfers"]
-        found += made
-        between += gaps([0.0, *(transfer["start_s"] for transfer in made)])
+        transfers = client(plan).settings["transfers"]
+        found += transfers
+        between += gaps([0.0, *(transfer["start_s"] for transfer in transfers)])
     assert len(between) == pytest.approx(20 * 600, rel=0.05)
     assert ks(between, exponential(5.0)) < KS_0_001
     assert ks([transfer["life_s"] for transfer in found], pareto(100.0, 1.35)) < KS_0_001
@@ -86,9 +86,9 @@ def test_ftp_arrivals_are_exponential_and_lifetimes_pareto(tmp_path: Path) -> No
 def test_ftp_with_a_count_starts_uniformly_and_has_uniform_sizes(tmp_path: Path) -> None:
     """Yu 2009 s3.4: 500 transfers of 5 to 100 packets, started uniformly in 100 s."""
     entry = 'kind: transfers, cca: reno, count: 500, stop: 100s, size: "uniform(5KB, 100KB)"'
-    made = client(plan_of(tmp_path, entry)).settings["transfers"]
-    starts, sizes = [t["start_s"] for t in made], [t["size_bytes"] for t in made]
-    assert len(made) == 500 and starts == sorted(starts)
+    transfers = client(plan_of(tmp_path, entry)).settings["transfers"]
+    starts, sizes = [t["start_s"] for t in transfers], [t["size_bytes"] for t in transfers]
+    assert len(transfers) == 500 and starts == sorted(starts)
     assert ks(starts, lambda x: x / 100) < KS_0_001
     assert ks(sizes, lambda x: (x - 5000) / 95_000) < KS_0_001
 

@@ -78,19 +78,19 @@ def test_transfers_between_two_workers() -> None:
         ready(client)
         start(server, client)
         assert client.stdout is not None
-        told = json.loads(client.stdout.readline())
+        sent = json.loads(client.stdout.readline())
         sink = result(server)
-    assert told["error"] is None
-    assert [transfer["delivered_bytes"] for transfer in told["transfers"]] == [100_000 + i for i in range(20)]
-    assert all(transfer["completion_s"] > 0 for transfer in told["transfers"])
+    assert sent["error"] is None
+    assert [transfer["delivered_bytes"] for transfer in sent["transfers"]] == [100_000 + i for i in range(20)]
+    assert all(transfer["completion_s"] > 0 for transfer in sent["transfers"])
     assert sink["bytes"] == sum(100_000 + i for i in range(20))
 
 
 def test_a_port_that_is_taken_is_reported() -> None:
     with socket.create_server(("", 0)) as taken:
         with worker(TrafficPlan("t", "transfers", "server", "b", taken.getsockname()[1])) as process:
-            told = result(process)
-            assert "Address already in use" in told["error"] and process.returncode == 1
+            answer = result(process)
+            assert "Address already in use" in answer["error"] and process.returncode == 1
 
 
 def test_a_transfer_that_nobody_accepts_is_a_failed_one() -> None:

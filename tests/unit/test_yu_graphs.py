@@ -56,7 +56,7 @@ def test_runs_on_one_graph_share_its_paths_and_size_buffers_once(
 
 def runs(factor: Mapping[str, float], spread: float = 0.01) -> list[Run]:
     """Five graphs of which each has another level; a start's first seconds and total are Reno's times its factor, a little apart."""
-    made = []
+    five_graphs = []
     for graph in range(1, 6):
         for cca in ("reno", *yu2009.STARTS):
             for rate, gap in (*yu2009.RATES, yu2009.OFTEN, yu2009.SELDOM):
@@ -65,10 +65,10 @@ def runs(factor: Mapping[str, float], spread: float = 0.01) -> list[Run]:
                 first = {"1": early, "5": early, "10": early * (1.5 if cca in ("liss", "iss") else 1)}
                 metrics = {"initial_packets": first, "delivered_packets": level / factor.get(cca, 1.0)}
                 params = {"graph": graph, "cca": cca, "rate": rate, "gap": gap}
-                made.append(
+                five_graphs.append(
                     Run("e", f"{cca}-{graph}-{rate}-{gap}", Path(), 1, params, status="complete", metrics=metrics)
                 )
-    return made
+    return five_graphs
 
 
 def decided(name: str, made: list[Run]) -> list[Check]:
@@ -87,14 +87,14 @@ def test_the_graphs_are_the_sample_and_each_is_held_against_reno_on_itself() -> 
 
 
 def test_a_start_that_is_below_reno_contradicts_and_one_graph_decides_nothing() -> None:
-    made = runs({"liss": 0.9, "iss": 0.9, "miss": 0.9, "js": 0.8})
-    checks = [check for check in decided("yu2009-fig2.11", made) if check.part == "1"]
+    five_graphs = runs({"liss": 0.9, "iss": 0.9, "miss": 0.9, "js": 0.8})
+    checks = [check for check in decided("yu2009-fig2.11", five_graphs) if check.part == "1"]
     assert not any(check.holds or check.undecided for check in checks[:4])
-    single = decided("yu2009-fig2.11", [run for run in made if run.params["graph"] == 1])
+    single = decided("yu2009-fig2.11", [run for run in five_graphs if run.params["graph"] == 1])
     assert all(check.undecided for check in single if check.part in ("1", "2"))
 
 
 def test_the_gain_has_to_grow_as_connections_come_more_often() -> None:
-    made = runs({"liss": 1.1, "iss": 1.1, "miss": 1.2, "js": 1.3}, spread=0.0)
-    checks = [check for check in decided("yu2009-fig2.13", made) if check.part == "1"]
+    five_graphs = runs({"liss": 1.1, "iss": 1.1, "miss": 1.2, "js": 1.3}, spread=0.0)
+    checks = [check for check in decided("yu2009-fig2.13", five_graphs) if check.part == "1"]
     assert [(check.holds, check.undecided) for check in checks] == [(False, False)] * 4  # no growth at all
