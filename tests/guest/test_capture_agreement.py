@@ -22,9 +22,12 @@ SHORT_FORMS = {
     "applications.yml": (12, "cca=cubic,buffer=30p,seed=1"),
     "evaluate/accurate-ecn.yml": (5, "cca=cubic,seed=1"),
     "hosts/agreement.yml": (4, "cca=cubic,rate=50mbit"),
+    "kernels.yml": (4, "linux=7.2,seed=1"),
     "phase-effects.yml": (6, "overhead=auto,delay=500us 1ms,seed=1"),
     "quickstart.yml": (6, "cca=reno,buffer=50p,seed=1"),
 }
+OLDER_KERNELS = "'6.1', '6.12', "
+"""Those that a checkout need not have built."""
 needs_tools = pytest.mark.skipif(
     any(shutil.which(tool) is None for tool in TOOLS), reason=f"{' or '.join(TOOLS)} is not installed"
 )
@@ -42,7 +45,8 @@ def test_every_experiment_s_captures_are_compared() -> None:
 @pytest.mark.parametrize("name", SHORT_FORMS)
 def test_captures_of_an_experiment_agree(kernel: GuestKernel, name: str, tmp_path: Path) -> None:
     length_s, only = SHORT_FORMS[name]
-    text = shortened((lab.ROOT / "experiments" / name).read_text(), length_s)
+    text = (lab.ROOT / "experiments" / name).read_text().replace(OLDER_KERNELS, "")
+    text = shortened(text, length_s)
     wire_tools.agree(kept_results.results(tmp_path, text, "--only", only))
 
 
