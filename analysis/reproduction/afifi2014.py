@@ -399,8 +399,8 @@ def _what_is_left(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     yield within("2", words, shares, 0.95, math.inf)
 
 
-ON_S, LENGTH_S = 50.0, 200.0
-"""Periods of the reverse traffic in fig23-25-short.yml: away first."""
+ON_S = 250.0
+"""Periods of the reverse traffic in fig23-25.yml: away first."""
 
 
 def _periods(trace: Trace, *, on: bool) -> list[float]:
@@ -411,7 +411,7 @@ def _swing(values: Sequence[float]) -> float:
     return spread(values) / float(np.mean(values)) if values else float("nan")
 
 
-@compares("afifi2014-fig23", "afifi2014-fig23-short", "1", "2", "3", "4")
+@compares("afifi2014-fig23", "afifi2014-fig23", "1", "2", "3", "4")
 def _windows_three(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     swings: dict[str, tuple[float, float]] = {}
     for cca in ("reno", "westwood", "ftat"):
@@ -442,7 +442,7 @@ def _windows_three(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     )
 
 
-@compares("afifi2014-fig24", "afifi2014-fig23-short", "1", "2")
+@compares("afifi2014-fig24", "afifi2014-fig23", "1", "2")
 def _rtts_three(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     means = {cca: mean(of(runs, cca=cca), "rtt_mean_ms") for cca in ("reno", "westwood")}
     reno, westwood = means["reno"], means["westwood"]
@@ -459,7 +459,7 @@ def _rtts_three(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         yield relation("2", words, early["ftat"] < early["reno"], {cca: f"{value:.3g}" for cca, value in early.items()})
 
 
-@compares("afifi2014-fig25", "afifi2014-fig23-short", "1")
+@compares("afifi2014-fig25", "afifi2014-fig23", "1")
 def _suffers_least(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     kept: dict[str, float] = {}
     for cca in ("reno", "westwood", "ftat"):
