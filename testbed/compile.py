@@ -48,6 +48,9 @@ NO_PORTS = "1"
 """A port that no flow uses."""
 MOST_RANGES = 16
 """warp_rxbatch takes as many; connections beyond them are read one packet at a time, which is slower and no different."""
+HOLD_MS, MOST_HOLD_MS = 20, 1000
+"""How long data of a batched connection waits: the module's own value, and the most for very many."""
+MANY_START_BYTES = 128 * 1024
 GRACE_S = 60.0
 """Virtual or real seconds that applications get after the end to finish by themselves."""
 
@@ -313,6 +316,18 @@ def _batched_ports(experiment: Experiment) -> str:
     return ",".join(f"{first}-{last}" for first, last in ranges[:MOST_RANGES])
 
 
+def _batch_sizes(experiment: Experiment) -> dict[str, str]:
+    """What makes batches of very many connections, each of which is slow: together they wake processes no more often than a hundred would.
+
+    Nothing for fewer, which have the module's own values. The first batch begins after what iperf3's control connection may carry, some 200
+    bytes of results for each of 128 streams.
+    """
+    hundreds = sum(flow.parallel for flow in experiment.flows) // 100
+    if not hundreds:
+        return {}
+    return {"start_bytes": str(MANY_START_BYTES), "hold_ms": str(min(HOLD_MS * (1 + hundreds), MOST_HOLD_MS))}
+
+
 def _modules(
     experiment: Experiment, document: Document, network: Network, starts: Mapping[str, tuple[ConnectionStart, ...]]
 ) -> Iterable[Module]:
@@ -321,8 +336,7 @@ def _modules(
 
     # loaded in any case: with and without batching the guest then draws the same random numbers
     ports = _batched_ports(experiment) if experiment.virtual.batch_receivers else ""
-    ports = ports or NO_PORTS
-    yield module(BATCH_MODULE, {"ports": ports})
+    yield module(BATCH_MODULE, {"ports": ports or NO_PORTS, **_batch_sizes(experiment)})
     for name in dict.fromkeys([*LINK_MODULES, *own_modules(network.directions())]):
         yield module(name, {})
     if any(start.needs_module for node in starts.values() for start in node):

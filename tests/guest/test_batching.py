@@ -22,6 +22,10 @@ CASES = {
     "a transfer of a size": lab.SMALL.replace("to: d1", "to: d1, size: 5MB"),
     "two streams": lab.SMALL.replace("to: d1", "to: d1, parallel: 2"),
     "100 Mbit/s": lab.SMALL.replace("20mbit", "100mbit").replace("40p", "200p"),
+    # both ends of more than a hundred connections: data is held for twice as long
+    "120 streams": lab.SMALL.replace("20mbit", "100mbit")
+    .replace("40p", "400p")
+    .replace("to: d1", "to: d1, parallel: 120"),
 }
 
 
