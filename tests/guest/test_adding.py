@@ -23,7 +23,7 @@ warpbed: 1
 name: added
 title: A new algorithm on a new topology, measured by a new metric
 duration: 3s
-topology: {name: vee, params: {rate: 10mbit, buffer: 40p}}
+topology: {name: vee, params: {rate: 10mbit, buffer: 10p}}
 flows:
   - {name: near, cca: zeta, from: s1, to: d1}
   - {name: far, cca: reno, from: s2, to: d1, start: 500ms}
@@ -31,6 +31,9 @@ captures: {at: ends}
 metrics: [utilization, last_end_s]
 expectations:
   - {metric: last_end_s, within: [2.5, 3.5], source: the flows last as long as the run}
+"""
+"""The near path holds 9 packets and its buffer 10: slow start's window, twice that before a loss is seen, stays below a receiver's first
+window of 64 KB (45 packets), which with a larger buffer limits the flow for so long that the verdict says it.
 """
 
 pytestmark = pytest.mark.timeout(600)
@@ -66,7 +69,7 @@ def test_an_algorithm_a_topology_and_a_metric_are_added_by_files_alone_and_used(
     assert "last_end_s [s]" in warpbed(checkout, "list", "metrics")
     warpbed(checkout, "run", "experiments/added.yml")
     [run] = json.loads(warpbed(checkout, "metrics", "added", "--format", "json"))
-    assert run["verdict"] in ("valid", "suspect")  # the second flow is short of window for 2 % of its time
+    assert run["verdict"] == "valid"
     assert 2.5 < run["metrics"]["last_end_s"] < 3.5
     assert {flow["cca"] for flow in run["metrics"]["flows"]} == {"zeta", "reno"}
 
