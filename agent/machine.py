@@ -70,7 +70,8 @@ class MachineNetwork:
         return next(i.name for i in self.plans[node].interfaces if i.peer == peer)
 
     def idle_rtt_ns(self, source: str, destination: str) -> int:
-        return echo_rtt_ns(self.pid(source), self.plans[destination].address)
+        """Round-trip time of one ICMP echo through the empty network, ns."""
+        return echo_rtt_ns(self.pid(source), self.plans[destination].address, self.plans[source].address)
 
     def stop(self) -> None:
         """Give the machine its interfaces back as they were named; where this is killed before, the kernel gives them back."""

@@ -9,7 +9,9 @@ its logarithm; paths of fewer than 10 packets are drawn again. Packets have 1000
 Chapter 4's rounds, with that buffer (kernels.reference.medley_rounds), say after which time the window fills the path, or that it
 never does: then bursts overflow the buffer again and again while the window is far below the path. Utilisation and mean
 queue are those of the time after; each has to be at least 0.99 and at most 12 packets (Ho Figs 5.7 and 5.10). Where the
-model says never, what was seen is shown beside what it says. Ends with 1 where a path fails. One guest per path.
+model says never, what was seen is shown beside what it says. Where it says that the path fills after losses, but only because of how
+packets lie behind each other after them, what was seen is shown as `edge` (`Drawn.decided`). Ends with 1 where a path fails.
+One guest per path.
 
 Paths that need more packets than --most-packets until then are drawn and shown, and not run. --path: these instead of drawn ones,
 by rate, RTT and buffer.
@@ -31,7 +33,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.reference.medley_rounds import convergence_rtts, rounds
+from kernels.reference.medley_rounds import Round, convergence_rtts, rounds
 
 RATE_MBIT, RTT_MS, BUFFER = (5.0, 500.0), (2.0, 400.0), (30, 1000)
 LEAST_BDP = 10
@@ -70,6 +72,24 @@ class Drawn:
     def converged_s(self) -> float | None:
         rtts = convergence_rtts(self.bdp, self.buffer)
         return None if rtts is None else rtts * self.d_s
+
+    @property
+    def decided(self) -> bool:
+        """Whether the model's word that the path fills holds whatever recoveries do to the packets' distances.
+
+        The model lets all packets of a round lie in one train, whose standing queue ends the growth before the buffer does. A recovery
+        sends three packets for four ACKs, and the train that it leaves has gaps in which a burst drains. If nothing else ended the
+        growth, each loss would come at the window from which a quarter less and the growth by 2, 4, … until a burst is
+        larger than the buffer, and by once more until that is known, lead back to it: four times that growth. Where that is
+        less than the path, the flow may stay in this cycle.
+        """
+        if self.converged_s is None or not any(now.lost for now in self._until_full()):
+            return True
+        steps = self.buffer // 2 + 2
+        return 4 * steps * (steps + 1) >= self.bdp
+
+    def _until_full(self) -> Iterator[Round]:
+        return itertools.takewhile(lambda now: self.bdp > now.W or now.lost, rounds(self.bdp, self.buffer))
 
     @property
     def model_utilisation(self) -> float:
@@ -215,6 +235,8 @@ def main() -> int:
             text = "good" if measured.good else "FAILED"
             if path.converged_s is None and not measured.good:
                 text = f"model {path.model_utilisation:.3f}"
+            elif not path.decided and not measured.good:
+                text = "edge"
             failed += text == "FAILED"
             cells += [
                 f"{measured.utilisation:.4f}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the readings of a paper change: one flow with each value of a parameter that stands for something the text leaves open.
+"""What the readings of a paper change: one flow with each value of what the text leaves open, mostly a parameter.
 
     WARPBED_DEV=1 ./warpbed exec python -m benchmarks.readings [ALGORITHM …]
 
@@ -22,35 +22,87 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Reading:
+    """name: in the table; cca, start: of the flows, the latter with a comma in front"""
+
+    name: str
+    cca: str
+    start: str = ""
+
+
+@dataclass(frozen=True)
 class Case:
-    """values: of the parameter, the default one first; metrics: what is printed of each; more: flows or keys of the file"""
+    """values: of the parameter, the default one first, or readings that are none; metrics: what is printed of each; flows: more of the file
+
+    loss: of the bottleneck, per cent
+    """
 
     cca: str
     parameter: str
-    values: tuple[int, ...]
+    values: tuple[int | Reading, ...]
     metrics: tuple[str, ...]
     seconds: int = 5
     ack: str = "every"
     buffer: str = "250p"
     flows: str = ""
+    loss: float = 0.0
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        return tuple(value if isinstance(value, Reading) else self._of(value) for value in self.values)
+
+    def _of(self, value: int) -> Reading:
+        return Reading(str(value), f"{{name: {self.cca}, params: {{{self.parameter}: {value}}}}}")
 
 
 NEWCOMERS = """\
-  - {{name: f2, cca: {cca}, from: s1, to: d1, start: 1s}}
+  - {{name: f2, cca: {cca}, from: s1, to: d1, start: 1s{start}}}
 traffic:
-  - {{name: new, kind: transfers, cca: {cca}, from: s1, to: d1, start: 20s, stop: 38s, count: 30, size: 60KB}}
+  - {{name: new, kind: transfers, cca: {cca}, from: s1, to: {to}, start: 20s, stop: 38s, count: 30, size: 60KB{start}}}
 """
+BESIDE = NEWCOMERS.replace("{to}", "d1")
+ELSEWHERE = NEWCOMERS.replace("{to}", "d2")
+"""The new connections go to another host than the old ones, of the same 24 bits."""
+ON_NEWCOMERS = ("transfer_throughput_mbps.new", "queue_drops")
+OF_THE_THESIS = ", initial_window: 1, initial_ssthresh: 10, max_window: 100"
+"""Yu 2009 page 29."""
+
+
+def _of_group(cca: str) -> tuple[Case, ...]:
+    """Whom a connection takes for a neighbour, and what it begins with where the thesis' default windows are."""
+    starts = (
+        Reading("Linux'", cca),
+        Reading("thesis'", cca, OF_THE_THESIS),
+        Reading("Reno, thesis'", "reno", OF_THE_THESIS),
+    )
+    return (
+        Case(cca, "prefix4", (24, 32), ON_NEWCOMERS, 40, buffer="60p", flows=ELSEWHERE),
+        Case(cca, "start values", starts, ON_NEWCOMERS, 40, buffer="60p", flows=BESIDE),
+    )
+
+
 CASES = (
     Case("lbc", "limit", (2, 1, 4), ("initial_packets.1", "initial_packets.2"), ack="second"),
+    Case(
+        "perack",
+        "what counts",
+        (Reading("ACKs (perack)", "perack"), Reading("packets (Linux' Reno)", "reno")),
+        ("initial_packets.1", "initial_packets.2", "goodput_mbps"),
+        30,
+        ack="second",
+        buffer="60p",
+    ),
     Case("ssipp", "hold_us", (1000, 10, 100_000), ("initial_packets.1", "initial_packets.2"), ack="second"),
-    Case("creno", "fast_retransmits", (2, 1, 0), ("timeouts.f1", "utilization", "goodput_mbps"), 30, buffer="60p"),
+    Case("creno", "fast_retransmits", (2, 1, 0), ("timeouts.f1", "utilization", "goodput_mbps"), 120, loss=0.3),
     Case("past", "rounds", (5, 3, 8), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("spm", "spacing", (100, 0, 400), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("spm", "beta", (105, 100, 400), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("spm", "least_samples", (12, 4, 48), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("astart_bwe", "tau_ms", (1000, 100, 10_000), ("initial_packets.5", "cwnd_packets.f1.5"), 10),
     Case("astart_ere", "tau_ms", (1000, 100, 10_000), ("initial_packets.5", "cwnd_packets.f1.5"), 10),
-    Case("miss", "room", (0, 1), ("transfer_throughput_mbps.new", "queue_drops"), 40, buffer="60p", flows=NEWCOMERS),
+    Case("miss", "room", (0, 1), ON_NEWCOMERS, 40, buffer="60p", flows=BESIDE),
+    *_of_group("liss"),
+    *_of_group("js"),
 )
 FILE = """\
 warpbed: 1
@@ -59,11 +111,11 @@ title: What a reading changes
 duration: {seconds}s
 topology:
   name: dumbbell
-  params: {{rate: 20mbit, delay: 49ms, buffer: {buffer}, access_rate: 1gbit, access_delay: 500us}}
+  params: {{pairs: 2, rate: 20mbit, delay: 49ms, buffer: {buffer}, loss: {loss}%, access_rate: 1gbit, access_delay: 500us}}
 hosts: {{ack: {ack}, overhead: none, mss: 960}}
 samplers: {{sockets: 100ms}}
 flows:
-  - {{name: f1, cca: {cca}, from: s1, to: d1}}
+  - {{name: f1, cca: {cca}, from: s1, to: d1{start}}}
 {flows}"""
 
 
@@ -75,11 +127,17 @@ def value_of(metrics: dict[str, Any], name: str) -> float | None:
     return found
 
 
-def measured(case: Case, value: int, folder: Path) -> list[float | None]:
-    """The case's metrics with one value."""
-    cca = f"{{name: {case.cca}, params: {{{case.parameter}: {value}}}}}"
-    flows = case.flows.format(cca=cca)
-    text = FILE.format(cca=cca, seconds=case.seconds, buffer=case.buffer, ack=case.ack, flows=flows)
+def measured(case: Case, reading: Reading, folder: Path) -> list[float | None]:
+    """The case's metrics with one reading."""
+    words = {"cca": reading.cca, "start": reading.start}
+    text = FILE.format(
+        **words,
+        seconds=case.seconds,
+        buffer=case.buffer,
+        ack=case.ack,
+        loss=case.loss,
+        flows=case.flows.format(**words),
+    )
     (folder / "experiment.yml").write_text(text)
     command: list[str | Path] = [
         sys.executable,
@@ -94,7 +152,7 @@ def measured(case: Case, value: int, folder: Path) -> list[float | None]:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.getcwd()})
     (run,) = (json.loads(file.read_text()) for file in folder.glob("results/*/*/run.json"))
     if run["verdict"]["value"] == "invalid":
-        raise SystemExit(f"{case.cca} {case.parameter}={value}: {run['verdict']}")
+        raise SystemExit(f"{case.cca} {case.parameter} {reading.name}: {run['verdict']}")
     return [value_of(run["metrics"], name) for name in case.metrics]
 
 
@@ -106,13 +164,13 @@ def main() -> None:
         if wanted and case.cca not in wanted:
             continue
         print(f"\n{case.cca}: ACKs {case.ack}, buffer {case.buffer}, {case.seconds} s")
-        print(f"| `{case.parameter}` | " + " | ".join(f"`{name}`" for name in case.metrics) + " |")
+        print(f"| {case.parameter} | " + " | ".join(f"`{name}`" for name in case.metrics) + " |")
         print("|---" * (1 + len(case.metrics)) + "|")
-        for value in case.values:
+        for reading in case.readings:
             with tempfile.TemporaryDirectory(prefix="warpbed-readings-") as folder:
-                numbers = measured(case, value, Path(folder))
+                numbers = measured(case, reading, Path(folder))
             words = ("none" if number is None else f"{number:.4g}" for number in numbers)
-            print(f"| {value} | " + " | ".join(words) + " |", flush=True)
+            print(f"| {reading.name} | " + " | ".join(words) + " |", flush=True)
 
 
 if __name__ == "__main__":

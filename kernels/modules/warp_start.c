@@ -7,7 +7,8 @@
  * have left.  With this module every connection takes them from its route, whatever its
  * algorithm, and routes can be chosen by port (`ip rule … sport`).
  *
- * - The first ssthresh is set before the first ACK of data is looked at, and only where
+ * - The first ssthresh is set before the first ACK of data is looked at, or when the
+ *   application closes before that, with all it has to say in the send buffer, and only where
  *   nothing else has set one: an algorithm that computes its own keeps it (LISS),
  *   and so does a connection that has lost its first packet already.
  * - The largest window is the socket's own limit (snd_cwnd_clamp), which every
@@ -34,20 +35,7 @@ static void warp_start_limit(struct sock *sk, const struct dst_entry *dst)
 		tcp_sk(sk)->snd_cwnd_clamp = most;
 }
 
-/* At every change of a state.  Where a connection opens, its first window comes next. */
-static void warp_start_set_state(void *data, const struct sock *sk, const int from, const int to)
-{
-	const struct dst_entry *dst;
-
-	if (from != TCP_SYN_SENT || to != TCP_ESTABLISHED || sk->sk_protocol != IPPROTO_TCP)
-		return;
-	dst = __sk_dst_get((struct sock *)sk);
-	if (dst)
-		warp_start_limit((struct sock *)sk, dst);
-}
-
-/* At the beginning of every packet that an open connection receives; holds the socket. */
-static void warp_start_packet(void *data, struct sock *sk, const struct sk_buff *skb)
+static void warp_start_begin(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	const struct dst_entry *dst;
@@ -63,6 +51,31 @@ static void warp_start_packet(void *data, struct sock *sk, const struct sk_buff 
 	ssthresh = dst_metric(dst, RTAX_SSTHRESH);
 	if (ssthresh && tp->snd_ssthresh == TCP_INFINITE_SSTHRESH)
 		WRITE_ONCE(tp->snd_ssthresh, min(ssthresh, tp->snd_cwnd_clamp));
+}
+
+/*
+ * At every change of a state; holds the socket.  Where a connection opens, its first window
+ * comes next.  Once its own side is closed, packets no longer come past warp_start_packet().
+ */
+static void warp_start_set_state(void *data, const struct sock *sk, const int from, const int to)
+{
+	const struct dst_entry *dst;
+
+	if (sk->sk_protocol != IPPROTO_TCP)
+		return;
+	if (from == TCP_ESTABLISHED && to == TCP_FIN_WAIT1)
+		warp_start_begin((struct sock *)sk);
+	if (from != TCP_SYN_SENT || to != TCP_ESTABLISHED)
+		return;
+	dst = __sk_dst_get((struct sock *)sk);
+	if (dst)
+		warp_start_limit((struct sock *)sk, dst);
+}
+
+/* At the beginning of every packet that an open connection receives; holds the socket. */
+static void warp_start_packet(void *data, struct sock *sk, const struct sk_buff *skb)
+{
+	warp_start_begin(sk);
 }
 
 /* The kernel does not export them, so they are looked for by their names. */

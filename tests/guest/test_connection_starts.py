@@ -153,6 +153,43 @@ def test_every_algorithm_begins_with_the_values_of_its_flow(kernel: GuestKernel,
                 assert cwnd[1] <= SSTHRESH and cwnd[2] <= SSTHRESH + 2, (name, cwnd)
 
 
+SHORT = """\
+warpbed: 1
+name: short
+title: Transfers that fit the send buffer, which is closed before anything is acknowledged
+duration: 6s
+topology:
+  name: dumbbell
+  params: {rate: 50mbit, delay: 49ms, buffer: 500p, access_rate: 1gbit, access_delay: 500us}
+hosts: {ack: every, overhead: none, mss: 960}
+flows:
+  - {name: file, cca: reno, from: s1, to: d1, app: file, size: 40KB, initial_window: 1, initial_ssthresh: 4}
+traffic:
+  - {name: some, kind: transfers, cca: reno, from: s1, to: d1, start: 1s, stop: 2s, count: 2, size: 40KB, initial_window: 1,
+     initial_ssthresh: 4}
+"""
+
+
+def test_a_transfer_that_is_closed_before_its_first_ack_begins_with_its_values_too(
+    kernel: GuestKernel, tmp_path: Path
+) -> None:
+    """By hand: 1, 2, 4 packets in the first round trips, and then one more in each, not twice as many (RFC 5681)."""
+    (run,) = lab.runs(kept_results.results(tmp_path, SHORT))
+    (capture,) = (run["path"] / "raw").glob("s1-*.pcap")
+    sent: dict[int, list[int]] = {}
+    for packet in segments(capture):
+        if packet.payload_bytes > 500:
+            sent.setdefault(packet.source_port, []).append(packet.t_ns)
+    assert len(sent) == 3
+    for times in sent.values():
+        rounds = [0] * 12
+        for at in times:
+            rounds[int((at - times[0] + 20e6) / 100.2e6)] += 1
+        assert len(times) == 42  # of 948 bytes, and a smaller one
+        assert rounds[:3] == [1, 2, 4]
+        assert all(count <= 5 + i for i, count in enumerate(rounds[3:])), rounds
+
+
 def _most_in_flight(sent: list[Segment], back: list[Segment]) -> int:
     first, acked, most, at = sent[0].seq, 0, 0, 0
     for packet in sent:

@@ -14,9 +14,9 @@ SMALL_MTU, WHOLE_MTU = "ip -n wir link set wir-rcv mtu 700", "ip -n wir link set
 
 
 def situations(cca: str, *but: str, module: str | None = None) -> dict[str, Scenario]:
-    """standard() and rough(), without the long fat path (a third of the time of all) and those that are named."""
+    """standard() and rough(), without those that are named."""
     both = standard(cca, module) | rough(cca, module)
-    return {name: both[name] for name in both if name not in {"long fat path", *but}}
+    return {name: both[name] for name in both if name not in but}
 
 
 def standard(cca: str, module: str | None = None) -> dict[str, Scenario]:
@@ -44,7 +44,7 @@ def standard(cca: str, module: str | None = None) -> dict[str, Scenario]:
 
 def rough(cca: str, module: str | None = None) -> dict[str, Scenario]:
     """What paths and hosts do beside losing packets: reordering and late ACKs (a loss is undone), ECN, a smaller MTU,
-    a receiver that forgets, a LAN, a long fat path, other algorithms and other flows on the host, a late choice."""
+    a receiver that forgets, a LAN, other algorithms and other flows on the host, a late choice."""
     flow = Flow(cca, phases=((8, None),))
     base = Scenario((flow,), (module or cca,), seconds=8, rate_mbit=10, delay_ms=30, buffer_packets=60)
     change = dataclasses.replace
@@ -57,7 +57,6 @@ def rough(cca: str, module: str | None = None) -> dict[str, Scenario]:
         "LAN": change(
             base, delay_ms=0.1, rate_mbit=30, flows=(change(flow, phases=((3, None),)),), seconds=3, buffer_packets=30
         ),
-        "long fat path": change(base, rate_mbit=100, delay_ms=100, buffer_packets=1500, seconds=6),
         "beside others": change(
             base, flows=(flow, Flow("reno", 40001, phases=((8, None),)), Flow("cubic", 40002, 1.0, ((7, None),)))
         ),

@@ -73,3 +73,17 @@ def test_paths_are_drawn_from_the_whole_range() -> None:
         assert low <= min(values) < 2 * low
         assert high / 2 < max(values) <= high
     assert min(p.bdp for p in paths) >= medley_paths.LEAST_BDP
+
+
+def test_where_the_model_rests_on_one_train_a_cycle_of_losses_is_possible() -> None:
+    """300 Mbit/s, 50 ms, 1851 packets: growth by 2, 4, … 34 and 36 is 342, and four times that is 1368; seen was 306 and 1221.
+
+    With 39 packets of buffer it is 4 x 462 = 1848, with 42 it is 4 x 506, and without a loss before the path is full nothing hangs on it.
+    """
+    path = medley_paths.Drawn(300, 50, 32)
+    assert path.bdp == pytest.approx(1851, abs=1)
+    assert path.converged_s is not None and not path.decided
+    assert not medley_paths.Drawn(300, 50, 39).decided
+    assert medley_paths.Drawn(300, 50, 42).decided
+    assert medley_paths.Drawn(300, 50, 1000).decided
+    assert sum(not drawn.decided for drawn in medley_paths.draw(SEED, 40)) <= 2

@@ -179,7 +179,8 @@ def test_the_comparison_sees_an_undo_that_gives_back_too_much() -> None:
 
 
 def test_the_situations_are_those_that_the_audit_missed() -> None:
-    """Each algorithm of the project is compared in them: its test asks for situations() or rough()."""
+    """Each algorithm of the project is compared in them: its test asks for situations() or rough(); windows of thousands of packets have
+    a test of their own (test_long_fat_paths.py), which lists all algorithms."""
     both = standard("x") | rough("x")
     assert {
         "reordering, undone",
@@ -188,7 +189,6 @@ def test_the_situations_are_those_that_the_audit_missed() -> None:
         "smaller MTU",
         "reneging, loss",
         "LAN",
-        "long fat path",
     } <= set(both)
     assert {"beside others", "flows that come and go, loss", "chosen late"} <= set(both)
     assert both["LAN"].delay_ms * 2 < 1 and len({flow.cca for flow in both["beside others"].flows}) == 3

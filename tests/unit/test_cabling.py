@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from hosts.nodes import cabling
 from hosts.nodes.merge import MergeError, Part, merge
+from hosts.virtual import boot
 from network.model import Direction, Link, Network, Node
 from plan.model import Plan, cabling_from_json
 from plan.samples import MAGIC, RECORD
@@ -55,6 +57,33 @@ def test_a_delay_between_two_hosts_has_no_place() -> None:
 def test_a_node_with_more_links_than_a_machine_has_places_is_reported(tmp_path: Path) -> None:
     (problem,) = cabling.problems(plan_of(tmp_path).network, most_cables=1)
     assert problem.startswith("r1: 2 links")
+
+
+IDLE_RTT = """
+from unittest import mock
+from agent.machine import MachineNetwork
+from agent.network import BuiltNetwork
+from network.model import Link, Network, Node, address_plan
+
+links = (Link("a", "c"), Link("a", "b"), Link("b", "d"), Link("c", "e"), Link("e", "d"))
+plans = address_plan(Network((Node("a"), *(Node(name, "router") for name in "bce"), Node("d")), links))
+for kind in (BuiltNetwork, MachineNetwork):
+    network = kind.__new__(kind)
+    network.plans = plans
+    with mock.patch(f"{kind.__module__}.echo_rtt_ns", return_value=1) as echo, mock.patch.object(kind, "pid", return_value=1):
+        network.idle_rtt_ns("a", "d")
+    print(*echo.call_args.args)
+print(*(interface.address for interface in plans["a"].interfaces), plans["d"].address)
+"""
+
+
+def test_the_idle_rtt_is_that_of_the_address_that_flows_come_from() -> None:
+    """Not that of whichever interface leads there: from a to d it is the second one, and answers to it may take another path."""
+    line = [boot.SYSTEM_PYTHON, "-c", IDLE_RTT]
+    done = subprocess.run(line, cwd=lab.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *asked, (first, _, destination) = (line.split() for line in done.stdout.splitlines())
+    assert asked == [["1", destination, first]] * 2
 
 
 def machine(folder: Path, node: str, clock_ns: int, **facts: object) -> Part:
