@@ -89,6 +89,10 @@ def entries(document: dict[str, object], key: str) -> list[dict[str, object]]:
     return found
 
 
+SACK_AND_CTCP = ("reno", "perack", "ctcp")
+"""SACK is Linux' Reno, and where it counts ACKs `perack`."""
+
+
 def test_experiments_begin_as_the_theses_flows_do() -> None:
     """Yu 2009 page 29: cwnd 1, ssthresh 10, a window of 100 at most. Ho 2008 page 45: 64 KB for SACK and CTCP alone."""
     traffic = entries(loaded("yu2009/fig2.3-2.8-short.yml"), "traffic")
@@ -100,7 +104,7 @@ def test_experiments_begin_as_the_theses_flows_do() -> None:
         assert isinstance(sweep, dict)
         rows += [row for row in sweep.get("list") or () if "ssthresh" in row]
     assert len(rows) > 100
-    assert {(row["cca"] in ("reno", "ctcp"), row["ssthresh"]) for row in rows} <= {
+    assert {(row["cca"] in SACK_AND_CTCP, row["ssthresh"]) for row in rows} <= {
         (True, 64),
         (True, 45),
         (False, "none"),
