@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from base.paths import ROOT
@@ -35,15 +37,31 @@ def missing(network: Network, config: Mapping[str, str], modules: Collection[str
     lacks: dict[str, None] = {}
     for link in network.links:
         for name, direction in ((f"{link.a}>{link.b}", link.forward), (f"{link.b}>{link.a}", link.backward)):
-            for option, why in _options(direction):
+            needs = _needs(direction)
+            for option, why in needs.options:
                 if config.get(option) not in ("y", "m"):
                     lacks[f"{name}: {why} needs a kernel with {option}"] = None
-            for module in own_modules([direction]):
+            for module in needs.modules:
                 if module not in modules:
                     what = own_work(module, direction)
                     lacks[f"{name}: {what} needs the module {module}, which this host's kernel does not have"] = None
-            lacks.update(dict.fromkeys(f"{name}: {why}" for why in _red_limits(direction)))
+            lacks.update(dict.fromkeys(f"{name}: {why}" for why in needs.red_limits))
     return list(lacks)
+
+
+@dataclass(frozen=True)
+class _Needs:
+    """Of one direction: options with what needs them, modules of the project, and what no kernel can do of its RED."""
+
+    options: tuple[tuple[str, str], ...]
+    modules: tuple[str, ...]
+    red_limits: tuple[str, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def _needs(direction: Direction) -> _Needs:
+    """Remembered, since a sweep over a large network asks for the same few directions a hundred thousand times."""
+    return _Needs(tuple(_options(direction)), tuple(own_modules([direction])), tuple(_red_limits(direction)))
 
 
 def _options(direction: Direction) -> Iterator[tuple[str, str]]:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def network_of(experiment: Experiment, document: Document) -> Network:
             )
     with traces.beside(Path(document.file).parent):
         try:
-            network = topologies.build(topology.name, dict(topology.params))
+            network = _built(topology.name, topology.params)
         except (ValueError, TypeError) as error:
             loc, text = _place(error, topology.params)
             raise fail(("topology", "params", *loc), text) from error
@@ -54,6 +55,22 @@ def network_of(experiment: Experiment, document: Document) -> Network:
     if network.problems():
         raise fail(("topology",), "; ".join(network.problems()))
     return network
+
+
+def _built(name: str, params: Mapping[str, Any]) -> Network:
+    """The topology's network; runs of a sweep that ask for the same one share it, and the paths that it remembers.
+
+    Not where a trace is read, which lies beside the file and may change.
+    """
+    is_fixed = not any("trace" in str(value) for value in params.values())
+    if is_fixed and all(isinstance(value, Hashable) for value in params.values()):
+        return _same(name, tuple(params.items()))
+    return topologies.build(name, dict(params))
+
+
+@functools.lru_cache(maxsize=16, typed=True)
+def _same(name: str, params: tuple[tuple[str, Any], ...]) -> Network:
+    return topologies.build(name, dict(params))
 
 
 def _place(error: Exception, parameters: Mapping[str, Any]) -> tuple[Loc, str]:

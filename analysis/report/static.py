@@ -37,9 +37,9 @@ def write_figures(data: Mapping[str, Any], folder: Path) -> list[Path]:
     written = []
     with mpl.rc_context(STYLE):
         for name, figure in _figures(data):
-            for kind in KINDS:
+            for kind, content in zip(KINDS, drawn(figure, KINDS), strict=True):
                 target = folder / f"{name}.{kind}"
-                replace_bytes(target, drawn(figure, kind))
+                replace_bytes(target, content)
                 written.append(target)
     return written
 
@@ -50,13 +50,25 @@ def figures(data: Mapping[str, Any]) -> dict[str, Figure]:
         return dict(_figures(data))
 
 
-def drawn(figure: Figure, kind: str) -> bytes:
-    """A figure as a file's content, the same for the same data; kind: one of Matplotlib's formats."""
-    file = io.BytesIO()
+def drawn(figure: Figure, kinds: Sequence[str]) -> list[bytes]:
+    """A figure as files' contents, the same for the same data; kinds: some of Matplotlib's formats.
+
+    It is laid out once, without drawing; a figure with a layout engine would be so for each format.
+    """
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    contents, engine = [], figure.get_layout_engine()
     with mpl.rc_context(STYLE):
-        figure.savefig(file, format=kind, metadata=undated.get(kind))
-    return file.getvalue()
+        figure.draw_without_rendering()
+        with mpl.rc_context({"figure.constrained_layout.use": False}):
+            figure.set_layout_engine(None)
+            try:
+                for kind in kinds:
+                    file = io.BytesIO()
+                    figure.savefig(file, format=kind, metadata=undated.get(kind))
+                    contents.append(file.getvalue())
+            finally:
+                figure.set_layout_engine(engine)
+    return contents
 
 
 def _figures(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:

@@ -37,7 +37,8 @@ class Drawing:
     def _drawn(self, kind: str) -> bytes:
         from analysis.report.static import drawn
 
-        return drawn(self.figure, kind)
+        (content,) = drawn(self.figure, (kind,))
+        return content
 
     def _repr_svg_(self) -> str:
         return self._drawn("svg").decode()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import warpbed
+from analysis.report import static
 from base.layers import RUN_PACKAGES
 from base.paths import ROOT
 from benchmarks.make_results import Case, make_results
@@ -88,7 +89,10 @@ def test_failed_and_cut_off_runs_say_why(tmp_path: Path) -> None:
     assert len(loaded.records("queues")) == len(loaded.where(cca="reno")[0].records("queues"))
 
 
-def test_the_figures_are_those_of_the_report(folder: Path, experiment: warpbed.Experiment, tmp_path: Path) -> None:
+def test_the_figures_are_those_of_the_report(
+    folder: Path, experiment: warpbed.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(static, "KINDS", ("svg",))
     written = {file.name: file.read_bytes() for file in _figures(folder, tmp_path)}
     drawn = experiment.figures()
     assert {f"{name}.svg" for name in drawn} == {name for name in written if name.endswith(".svg")}
