@@ -152,7 +152,7 @@ class SshHosts:
                     script],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
-        wait_until(lambda: self._answers(name), 20, say=(folder / "sshd.log").read_text)
+        wait_until(lambda: self._answers(name), 60, say=(folder / "sshd.log").read_text)
 
     def _user_script(self, folder: Path) -> str:
         """Give the host, and nobody else, its user; the rest of the script follows."""

@@ -102,7 +102,7 @@ def events(folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
 
 
 def await_event(folder: Path, kind: str, count: int = 1) -> None:
-    wait_until(lambda: len(events(folder, kind)) >= count, 90, say=lambda: f"no {kind}: {events(folder)[-5:]}")
+    wait_until(lambda: len(events(folder, kind)) >= count, 180, say=lambda: f"no {kind}: {events(folder)[-5:]}")
 
 
 def assert_nothing_left(hosts: SshHosts, folder: Path) -> None:

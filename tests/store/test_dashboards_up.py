@@ -26,7 +26,7 @@ from tests.sshhosts import SshHosts, needs_ssh_hosts
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 120
 
 
 @pytest.fixture(scope="module")
