@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,10 +38,8 @@ class Document:
         self.file = file
         if (line := _too_deep(text)) is not None:
             raise SpecError([Problem(file, line, "", f"more than {MAX_DEPTH} levels")])
-        yaml = YAML(typ="rt", pure=True)
-        yaml.allow_duplicate_keys = False
         try:
-            self._tree = yaml.load(text)
+            self._tree = _composed(text)
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = mark.line + 1 if mark else 1
@@ -106,6 +105,14 @@ class Document:
             except (KeyError, IndexError, AttributeError, TypeError):
                 break
         return line
+
+
+@functools.lru_cache(maxsize=128)
+def _composed(text: str) -> Any:
+    """The values with their lines, to be read only. Remembered, since parsing is nearly all of what reading a file takes."""
+    yaml = YAML(typ="rt", pure=True)
+    yaml.allow_duplicate_keys = False
+    return yaml.load(text)
 
 
 def _too_deep(text: str) -> int | None:
