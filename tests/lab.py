@@ -57,9 +57,9 @@ def warpbed(
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
         stdin=subprocess.DEVNULL,
     )
-    words = done.stdout + done.stderr
-    assert done.returncode == code, f"exit code {done.returncode}, expected {code}:\n{words}"
-    return words
+    printed = done.stdout + done.stderr
+    assert done.returncode == code, f"exit code {done.returncode}, expected {code}:\n{printed}"
+    return printed
 
 
 def execute(

@@ -122,9 +122,9 @@ def test_what_differs_from_the_file_is_off(
     shapes: Mapping[str, Any], number: int, changes: dict[str, Any], quantity: str
 ) -> None:
     """A quarter of a per cent of rate, 12 µs of delay, 1 % of loss, a packet of buffer."""
-    found = off(judge(changed(number, **changes), shapes))
-    assert quantity in {what for _, what in found}
-    assert {what for _, what in found} <= {quantity, "wire holds"}
+    wrong = off(judge(changed(number, **changes), shapes))
+    assert quantity in {what for _, what in wrong}
+    assert {what for _, what in wrong} <= {quantity, "wire holds"}
 
 
 OF_ALL_KINDS = (

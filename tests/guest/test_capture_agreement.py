@@ -53,14 +53,14 @@ def test_captures_of_an_experiment_agree(kernel: GuestKernel, name: str, tmp_pat
 @needs_tools
 def test_a_difference_that_is_not_known_is_reported(tmp_path: Path) -> None:
     """tshark and tcptrace take the second SYN-ACK of a simultaneous open for a retransmission, which no run of ours has."""
-    found = agreement(write(tmp_path / "x.pcap", simultaneous_open()))
-    assert any("retransmissions" in line for line in found.unexplained), found
+    compared = agreement(write(tmp_path / "x.pcap", simultaneous_open()))
+    assert any("retransmissions" in line for line in compared.unexplained), compared
 
 
 @needs_tools
 def test_a_keep_alive_s_byte_is_a_kind_of_its_own(tmp_path: Path) -> None:
-    found = agreement(write(tmp_path / "x.pcap", keep_alive()))
-    assert found.explained["tcptrace: a keep-alive's byte called a retransmission"] == 1
+    compared = agreement(write(tmp_path / "x.pcap", keep_alive()))
+    assert compared.explained["tcptrace: a keep-alive's byte called a retransmission"] == 1
 
 
 @needs_tools

@@ -45,10 +45,10 @@ def test_nothing_limits_a_window_of_250_megabytes(kernel: GuestKernel) -> None:
     available_mib = int(sizes["MemAvailable"].split()[0]) >> 10
     if available_mib < 6_000:
         pytest.skip(f"{available_mib} MiB of memory are free; the packets in flight need 4 GiB")
-    found = measure(WIDE, kernel, CPU)
-    assert found.used is not None and found.used > 0.999
-    assert (found.verdict, found.limited_s, found.lacked_memory) == ("valid", 0, False)
-    assert found.memory_mib < 4096
+    measured = measure(WIDE, kernel, CPU)
+    assert measured.used is not None and measured.used > 0.999
+    assert (measured.verdict, measured.limited_s, measured.lacked_memory) == ("valid", 0, False)
+    assert measured.memory_mib < 4096
 
 
 def test_a_run_whose_tcp_lacks_memory_says_so(
@@ -62,6 +62,6 @@ def test_a_run_whose_tcp_lacks_memory_says_so(
     for module in (launch, boot):
         monkeypatch.setattr(module, "ROOT", tmp_path)
     path = "{name: line, params: {rate: 100mbit, delay: 100ms, buffer: 1000p}}"
-    found = measure_here(Case("small", path, "s1", "d1", 10, settled_s=2), kernel, CPU)
-    assert found.lacked_memory and found.used is not None and found.used < 0.5
-    assert found.verdict == "suspect"
+    measured = measure_here(Case("small", path, "s1", "d1", 10, settled_s=2), kernel, CPU)
+    assert measured.lacked_memory and measured.used is not None and measured.used < 0.5
+    assert measured.verdict == "suspect"

@@ -65,11 +65,11 @@ def measure(kernel: Kernel, count: int) -> Cycles:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.harness.cycles", description=__doc__)
     parser.add_argument("count", type=_count, help=f"how often, at least {LEAST}")
-    found = measure(find("default"), parser.parse_args(arguments).count)
-    print(found)
-    for name, grown in found.leaks().items():
+    measured = measure(find("default"), parser.parse_args(arguments).count)
+    print(measured)
+    for name, grown in measured.leaks().items():
         print(f"{name} grew by {grown:g} kB", file=sys.stderr)
-    return 1 if found.leaks() else 0
+    return 1 if measured.leaks() else 0
 
 
 def _count(text: str) -> int:

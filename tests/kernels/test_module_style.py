@@ -58,8 +58,8 @@ def tree(kernel: GuestKernel) -> Path:
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_checkpatch_has_nothing_to_say(tree: Path, name: str) -> None:
-    found = complaints(tree, MODULES / name)
-    assert [words for words in found if not excepted(name, words)] == []
+    complaints_found = complaints(tree, MODULES / name)
+    assert [words for words in complaints_found if not excepted(name, words)] == []
 
 
 OPTIONS = ("--strict", "--no-tree", "--terse", "--no-summary", "--color=never")

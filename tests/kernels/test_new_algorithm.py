@@ -47,9 +47,9 @@ class Checkout:
         )  # fmt: skip
         if path := find_build(kernel_series.DEFAULT, root=self.root).path:
             self.builds.add(Path(path))
-        words = done.stdout + done.stderr
-        assert done.returncode == code, words
-        return words
+        printed = done.stdout + done.stderr
+        assert done.returncode == code, printed
+        return printed
 
     def remove_builds(self, but: Path) -> None:
         """Builds of the copy; `but` is the checkout's own."""

@@ -39,8 +39,10 @@ def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
 
 def test_with_a_limit_of_one_it_is_reno_with_a_first_ssthresh(kernel: GuestKernel) -> None:
     scenario = dataclasses.replace(standard("lbc")["delayed ACKs"], params={"lbc": {"limit": 1, "init_ssthresh": 40}})
-    found = follows(kernel, {"first ssthresh": scenario}, lambda hook: lbc.Lbc(float(hook.cwnd), L=1, ssthresh=40.0), 1)
-    assert found["first ssthresh"].losses == 0
+    comparison = follows(
+        kernel, {"first ssthresh": scenario}, lambda hook: lbc.Lbc(float(hook.cwnd), L=1, ssthresh=40.0), 1
+    )
+    assert comparison["first ssthresh"].losses == 0
 
 
 def test_perack_follows_its_specification(kernel: GuestKernel) -> None:

@@ -71,9 +71,9 @@ def test_on_an_idle_path_the_estimate_is_that_of_yu_2009_s_table_4_1(kernel: Gue
     """2644 fill the path (s4.6.3, page 104; the table's mean beside stray packets is 0.96 of it). The sender's clock takes y0 of
     166.4 us for 166 or 167: 0.6 %."""
     (result,) = run_all(kernel, [idle_table_4_1("spm", 6.0)])
-    found = estimates(list(result.flow()))
-    print(found)
-    assert found == [pytest.approx(2644, rel=0.006)]
+    estimated = estimates(list(result.flow()))
+    print(estimated)
+    assert estimated == [pytest.approx(2644, rel=0.006)]
 
 
 def estimates(hooks: list[Hook]) -> list[int]:

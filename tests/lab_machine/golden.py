@@ -88,11 +88,11 @@ def compared(model: str, names: Iterable[str], folder: Path) -> int:
         )
         machine.remote.run("tar", "-x", "-C", THERE, data=archive(kernel, root), timeout_s=RUN_S)
         for name in names:
-            found = golden.run(
+            packets = golden.run(
                 name, kernel, folder / model / name, 0, lambda kernel, run: execute(machine, kernel, run, root)
             )
-            differing += found != known[name]
-            print(f"  {name:12}{'same' if found == known[name] else 'NOT AS RECORDED'}", flush=True)
+            differing += packets != known[name]
+            print(f"  {name:12}{'same' if packets == known[name] else 'NOT AS RECORDED'}", flush=True)
     return differing
 
 

@@ -67,5 +67,5 @@ def test_a_writer_alone_forgets_and_says_where_the_space_stays(
     writers.chmod(0o600)
     monkeypatch.setenv("PGPASSFILE", str(writers))
     assert actions.forget(database.url, "quickstart", None) == 0
-    words = capsys.readouterr().out
-    assert words.startswith("forgot 1 runs; their space is used by the next runs") and "warpbed_owner" in words
+    printed = capsys.readouterr().out
+    assert printed.startswith("forgot 1 runs; their space is used by the next runs") and "warpbed_owner" in printed

@@ -384,10 +384,10 @@ def test_a_damaged_run_is_reported_and_the_others_are_stored(
     (third / "records/tcp_info.parquet").rename(third / "records/acks.parquet")
     with pytest.raises(StoreError, match="3 of 4"):
         actions.load(results, database.url, sys.stdout)
-    words = capsys.readouterr().err
-    assert "acks.parquet: not a readable Parquet file" in words
-    assert f"./warpbed collect {first}" in words
-    assert "column ack is missing" in words
+    printed = capsys.readouterr().err
+    assert "acks.parquet: not a readable Parquet file" in printed
+    assert f"./warpbed collect {first}" in printed
+    assert "column ack is missing" in printed
     assert contents(database)["runs"] == 1
 
 
@@ -486,6 +486,6 @@ def test_binary_copy_keeps_every_value(loaded: store_lab.Database, rows: list[tu
             cursor.copy("COPY copied (a, b, c, d, e) FROM STDIN (FORMAT binary)") as copy,
         ):
             copy.write(copy_binary.HEADER + copy_binary.rows(batch) + copy_binary.TRAILER)
-        found = connection.execute("SELECT a, b, c, d, e FROM copied ORDER BY n").fetchall()
+        fetched = connection.execute("SELECT a, b, c, d, e FROM copied ORDER BY n").fetchall()
         connection.execute("DROP TABLE copied")
-    assert found == [(*row[:4], row[4].replace("\0", "�") if row[4] is not None else None) for row in rows]
+    assert fetched == [(*row[:4], row[4].replace("\0", "�") if row[4] is not None else None) for row in rows]

@@ -122,17 +122,17 @@ def test_utilization_leaves_out_the_warmup() -> None:
 
 
 def test_utilization_is_unknown_without_a_rate_but_the_queue_is_known() -> None:
-    found = evaluate(run(samples=queue([1] * 5, [0] * 5, [0] * 5), rate_bps=None))
-    assert found["utilization"] is None
-    assert found["queue_mean_packets"] == 1.0
+    values = evaluate(run(samples=queue([1] * 5, [0] * 5, [0] * 5), rate_bps=None))
+    assert values["utilization"] is None
+    assert values["queue_mean_packets"] == 1.0
 
 
 def test_queue_mean_weighs_by_time_and_max_is_the_largest_sample() -> None:
     samples = queue([0, 10, 0, 2], [0] * 4, [0] * 4)
     samples["t_s"] = np.array([0.0, 1.0, 1.5, 4.0])  # 10 packets for half a second, 2 at the end for none: 5/4
-    found = evaluate(run(samples=samples))
-    assert found["queue_mean_packets"] == pytest.approx(1.25)
-    assert found["queue_max_packets"] == 10
+    values = evaluate(run(samples=samples))
+    assert values["queue_mean_packets"] == pytest.approx(1.25)
+    assert values["queue_max_packets"] == 10
 
 
 def test_queue_metrics_do_not_depend_on_the_order_of_samples() -> None:
@@ -144,23 +144,23 @@ def test_queue_metrics_do_not_depend_on_the_order_of_samples() -> None:
 def test_drops_and_loss_rate_are_counted_over_the_window() -> None:
     # 7 − 2 drops after the first second; 45 packets were sent in that time.
     samples = queue([0] * 5, [0, 5000, 20_000, 35_000, 50_000], [0, 2, 4, 6, 7])
-    found = evaluate(run(samples=samples, window=Window(1.0, 4.0)))
-    assert found["queue_drops"] == 5
-    assert found["loss_rate"] == pytest.approx(5 / 50)
+    values = evaluate(run(samples=samples, window=Window(1.0, 4.0)))
+    assert values["queue_drops"] == 5
+    assert values["loss_rate"] == pytest.approx(5 / 50)
 
 
 def test_samples_of_a_small_part_of_the_run_give_no_queue_metrics() -> None:
     samples = queue([5, 5], [0, 1_000_000], [0, 0])  # one second of four
-    found = evaluate(run(samples=samples))
-    assert [found[name] for name in ("utilization", "queue_mean_packets", "queue_max_packets", "queue_drops")] == [
+    values = evaluate(run(samples=samples))
+    assert [values[name] for name in ("utilization", "queue_mean_packets", "queue_max_packets", "queue_drops")] == [
         None
     ] * 4
 
 
 def test_goodput_and_throughput_add_the_flows_up() -> None:
-    found = evaluate(run({"a": [1, 2, 3, 4], "b": [0, 0, 2, 2]}))
-    assert found["goodput_mbps"] == pytest.approx(2.5 + 1.0)
-    assert found["throughput_mbps"] == pytest.approx(3.5 * 1.1)
+    values = evaluate(run({"a": [1, 2, 3, 4], "b": [0, 0, 2, 2]}))
+    assert values["goodput_mbps"] == pytest.approx(2.5 + 1.0)
+    assert values["throughput_mbps"] == pytest.approx(3.5 * 1.1)
 
 
 def test_an_interval_across_the_windows_edge_counts_by_its_share() -> None:
@@ -201,32 +201,32 @@ def test_jain_does_not_depend_on_order_or_unit(values: list[float], random: Any,
 def test_jain_counts_only_the_time_in_which_all_flows_are_there() -> None:
     # b starts at 2 s; from there on both have 2 Mbit/s.
     flows = [flow("a"), flow("b", start_s=2.0)]
-    found = evaluate(run({"a": [8, 8, 2, 2], "b": [0, 0, 2, 2]}, flows=flows))
-    assert found["jain_index"] == pytest.approx(1.0)
+    values = evaluate(run({"a": [8, 8, 2, 2], "b": [0, 0, 2, 2]}, flows=flows))
+    assert values["jain_index"] == pytest.approx(1.0)
 
 
 def test_a_flow_that_moved_nothing_is_unfair_not_absent() -> None:
-    found = evaluate(run({"a": [2, 2, 2, 2]}, flows=[flow("a"), flow("b", start_s=None, end_s=None)]))
-    assert found["jain_index"] == pytest.approx(0.5)
+    values = evaluate(run({"a": [2, 2, 2, 2]}, flows=[flow("a"), flow("b", start_s=None, end_s=None)]))
+    assert values["jain_index"] == pytest.approx(0.5)
 
 
 def test_traffic_without_congestion_control_is_no_part_of_fairness() -> None:
-    found = evaluate(run({"a": [2] * 4, "b": [9] * 4}, flows=[flow("a"), flow("b", cca=None)]))
-    assert found["jain_index"] == pytest.approx(1.0)
+    values = evaluate(run({"a": [2] * 4, "b": [9] * 4}, flows=[flow("a"), flow("b", cca=None)]))
+    assert values["jain_index"] == pytest.approx(1.0)
 
 
 def test_jain_in_windows_of_five_seconds() -> None:
     rates = {"a": [1.0] * 5 + [3.0] * 5, "b": [1.0] * 10}
     flows = [flow("a", end_s=10.0), flow("b", end_s=10.0)]
-    found = evaluate(run(rates, window=Window(0.0, 10.0), flows=flows))
-    assert found["jain_5s_min"] == pytest.approx(0.8)
-    assert found["jain_5s_mean"] == pytest.approx(0.9)
+    values = evaluate(run(rates, window=Window(0.0, 10.0), flows=flows))
+    assert values["jain_5s_min"] == pytest.approx(0.8)
+    assert values["jain_5s_mean"] == pytest.approx(0.9)
 
 
 def test_rtt_statistics() -> None:
     flows = [flow("a", rtt_min_ms=100.0, rtt_p95_ms=140.0), flow("b", rtt_min_ms=90.0, rtt_p95_ms=120.0), flow("c")]
-    found = evaluate(run(flows=flows))
-    assert (found["rtt_min_ms"], found["rtt_mean_ms"], found["rtt_p95_ms"]) == (90.0, 125.0, 140.0)
+    values = evaluate(run(flows=flows))
+    assert (values["rtt_min_ms"], values["rtt_mean_ms"], values["rtt_p95_ms"]) == (90.0, 125.0, 140.0)
 
 
 def test_retransmission_rate_and_completion() -> None:
@@ -234,15 +234,15 @@ def test_retransmission_rate_and_completion() -> None:
         flow("a", data_packets=90, retransmitted_packets=9, completion_s=3.0),
         flow("b", data_packets=10, retransmitted_packets=1, completion_s=2.0),
     ]
-    found = evaluate(run(flows=flows))
-    assert found["retransmission_rate"] == pytest.approx(0.1)
-    assert found["completion_s"] == 3.0
+    values = evaluate(run(flows=flows))
+    assert values["retransmission_rate"] == pytest.approx(0.1)
+    assert values["completion_s"] == 3.0
 
 
 def test_initial_goodput_counts_from_each_flows_own_start() -> None:
     flows = [flow("a"), flow("b", start_s=1.0)]
-    found = evaluate(run({"a": [1, 2, 3, 4], "b": [0, 3, 4, 5]}, flows=flows, window=Window(0.0, 4.0)))
-    initial = found["initial_goodput_mbps"]
+    values = evaluate(run({"a": [1, 2, 3, 4], "b": [0, 3, 4, 5]}, flows=flows, window=Window(0.0, 4.0)))
+    initial = values["initial_goodput_mbps"]
     assert initial["1"] == pytest.approx((1 + 3) / 2)
     assert initial["2"] == pytest.approx((1.5 + 3.5) / 2)
     assert initial["4"] == pytest.approx(2.5)  # b has lived for three seconds only
@@ -251,10 +251,10 @@ def test_initial_goodput_counts_from_each_flows_own_start() -> None:
 
 def test_smoothness_of_a_steady_and_of_an_alternating_flow() -> None:
     assert evaluate(run({"a": [2, 2, 2, 2]}))["smoothness_cv"]["1"] == pytest.approx(0.0)
-    found = evaluate(run({"a": [1, 3, 1, 3]}))["smoothness_cv"]
-    assert found["1"] == pytest.approx(0.5)  # mean 2, deviation 1
-    assert found["2"] == pytest.approx(0.0)  # pairs are equal
-    assert found["0.2"] is None  # finer than the intervals
+    values = evaluate(run({"a": [1, 3, 1, 3]}))["smoothness_cv"]
+    assert values["1"] == pytest.approx(0.5)  # mean 2, deviation 1
+    assert values["2"] == pytest.approx(0.0)  # pairs are equal
+    assert values["0.2"] is None  # finer than the intervals
     assert variation(np.zeros(3)) is None
 
 
@@ -347,19 +347,19 @@ def test_adaptation_counts_from_each_change_in_mean_rtts() -> None:
     lived = flow("a", rtt_min_ms=100.0, rtt_mean_ms=200.0, end_s=60.0)
     windows = {"t_s": np.arange(600) * 0.1, "cwnd_packets": np.array(cwnd)}
     base = run({}, window=Window(0.0, 60.0), flows=[lived])
-    found = evaluate(replace(base, windows={"a": windows}, changes_s=(20.0, 40.0)))["adaptation_rtts"]
-    assert set(found) == {"1", "2"}
-    assert found["1"] == pytest.approx(5, abs=2)  # 1 s is 5 RTTs of 200 ms
-    assert found["2"] == pytest.approx(20, abs=2)
+    values = evaluate(replace(base, windows={"a": windows}, changes_s=(20.0, 40.0)))["adaptation_rtts"]
+    assert set(values) == {"1", "2"}
+    assert values["1"] == pytest.approx(5, abs=2)  # 1 s is 5 RTTs of 200 ms
+    assert values["2"] == pytest.approx(20, abs=2)
     assert evaluate(replace(base, changes_s=(20.0, 40.0)))["adaptation_rtts"] == {"1": None, "2": None}
     assert evaluate(run({"a": [1, 2, 3, 4]}))["adaptation_rtts"] == {}
 
 
 def test_shares_of_algorithms_and_what_is_fair() -> None:
     flows = [flow("a", cca="medley"), flow("b"), flow("c")]
-    found = evaluate(run({"a": [2] * 4, "b": [1] * 4, "c": [1] * 4}, flows=flows))
-    assert found["algorithm_share"] == {"medley": pytest.approx(0.5), "reno": pytest.approx(0.5)}
-    assert found["algorithm_fair_share"] == {"medley": pytest.approx(1.5), "reno": pytest.approx(0.75)}
+    values = evaluate(run({"a": [2] * 4, "b": [1] * 4, "c": [1] * 4}, flows=flows))
+    assert values["algorithm_share"] == {"medley": pytest.approx(0.5), "reno": pytest.approx(0.5)}
+    assert values["algorithm_fair_share"] == {"medley": pytest.approx(1.5), "reno": pytest.approx(0.75)}
     nothing = evaluate(run({"a": [0] * 4}, flows=[flow("a")]))
     assert nothing["algorithm_share"] == {"reno": None}
 
@@ -367,8 +367,8 @@ def test_shares_of_algorithms_and_what_is_fair() -> None:
 def test_idle_bandwidth_is_what_others_leave() -> None:
     # 8 Mbit/s are 1 MB/s; others take 0.4 MB/s of it, the flow 2 Mbit/s (0.275 MB/s with headers); 0.325 MB/s are left
     samples = queue([0] * 5, [0, 675_000, 1_350_000, 2_025_000, 2_700_000], [0] * 5)
-    found = evaluate(run({"a": [2] * 4}, samples=samples))
-    assert found["idle_bandwidth_used"] == pytest.approx(0.275 / 0.6)
+    values = evaluate(run({"a": [2] * 4}, samples=samples))
+    assert values["idle_bandwidth_used"] == pytest.approx(0.275 / 0.6)
     assert evaluate(run({"a": [2] * 4}))["idle_bandwidth_used"] is None
 
 
@@ -392,17 +392,17 @@ def test_bins_hold_all_the_bytes_of_their_window(rates: list[float], width_s: fl
 @given(st.permutations(["a", "b", "c"]))
 def test_metrics_do_not_depend_on_the_order_of_flows(order: list[str]) -> None:
     rates = {"a": [1.0, 2, 3, 4], "b": [4.0, 4, 4, 4], "c": [0.0, 1, 0, 1]}
-    found = evaluate(run({name: rates[name] for name in order}))
+    values = evaluate(run({name: rates[name] for name in order}))
     expected = evaluate(run(rates))
     for name in ("jain_index", "goodput_mbps", "throughput_mbps", "jain_5s_mean"):
-        assert found[name] == pytest.approx(expected[name])
+        assert values[name] == pytest.approx(expected[name])
 
 
 def test_no_records_at_all_give_no_numbers_and_no_error(tmp_path: Path) -> None:
     context = {"duration_s": 4, "bottleneck": {"node": "r1", "interface": "r1-eth1", "rate_bps": 8e6}}
-    found = metrics.compute(tmp_path, context)
-    assert found["flows"] == []
-    assert {value for value in found.values() if not isinstance(value, dict | list)} == {None}
+    computed = metrics.compute(tmp_path, context)
+    assert computed["flows"] == []
+    assert {value for value in computed.values() if not isinstance(value, dict | list)} == {None}
 
 
 def test_mean_rate_of_no_rows_is_unknown() -> None:
@@ -412,7 +412,7 @@ def test_mean_rate_of_no_rows_is_unknown() -> None:
 
 def test_metrics_of_a_run_on_disk_keep_to_the_contract(tmp_path: Path) -> None:
     folder = make_results(tmp_path, [Case("medley", 50, 1, flows=2)], duration_s=8.0)
-    found = metrics.compute(
+    computed = metrics.compute(
         next(folder.iterdir()),
         {
             "duration_s": 8.0,
@@ -420,19 +420,19 @@ def test_metrics_of_a_run_on_disk_keep_to_the_contract(tmp_path: Path) -> None:
             "bottleneck": {"node": "r1", "interface": "r1-eth1", "rate_bps": 50e6},
         },
     )
-    assert set(found) == set(REGISTRY)
-    assert found["utilization"] == pytest.approx(1.0, abs=0.01)
-    assert found["goodput_mbps"] == pytest.approx(50 * 948 / 1014, rel=0.01)
-    assert 0.5 <= found["jain_index"] <= 1.0
-    assert found["queue_drops"] == 0
-    assert [set(row) for row in found["flows"]] == [FLOW_CONTRACT] * 2
+    assert set(computed) == set(REGISTRY)
+    assert computed["utilization"] == pytest.approx(1.0, abs=0.01)
+    assert computed["goodput_mbps"] == pytest.approx(50 * 948 / 1014, rel=0.01)
+    assert 0.5 <= computed["jain_index"] <= 1.0
+    assert computed["queue_drops"] == 0
+    assert [set(row) for row in computed["flows"]] == [FLOW_CONTRACT] * 2
 
 
 def test_without_a_bottleneck_the_flows_are_still_measured(tmp_path: Path) -> None:
     folder = make_results(tmp_path, [Case("reno", 50, 1)], duration_s=3.0)
-    found = metrics.compute(next(folder.iterdir()), {"duration_s": 3.0, "bottleneck": None})
-    assert found["utilization"] is None
-    assert found["goodput_mbps"] > 0
+    computed = metrics.compute(next(folder.iterdir()), {"duration_s": 3.0, "bottleneck": None})
+    assert computed["utilization"] is None
+    assert computed["goodput_mbps"] > 0
 
 
 def test_a_file_without_a_needed_column_is_named(tmp_path: Path) -> None:

@@ -38,19 +38,19 @@ def test_the_t_distribution_is_symmetric(t: float, degrees: int) -> None:
 
 def test_mean_and_t_interval_of_three_values() -> None:
     # mean 2, deviation 1: half width 4.3027 / √3
-    found = estimate([1, 2, 3])
-    assert found is not None
-    assert found.mean == 2
-    assert found.t_interval is not None
-    assert found.t_interval.high - 2 == pytest.approx(2.4841, abs=1e-3)
-    assert found.bootstrap_interval is not None
-    assert 1 <= found.bootstrap_interval.low < 2 < found.bootstrap_interval.high <= 3
+    estimated = estimate([1, 2, 3])
+    assert estimated is not None
+    assert estimated.mean == 2
+    assert estimated.t_interval is not None
+    assert estimated.t_interval.high - 2 == pytest.approx(2.4841, abs=1e-3)
+    assert estimated.bootstrap_interval is not None
+    assert 1 <= estimated.bootstrap_interval.low < 2 < estimated.bootstrap_interval.high <= 3
 
 
 def test_one_value_has_no_interval_and_none_no_estimate() -> None:
-    found = estimate([5])
-    assert found is not None
-    assert (found.n, found.mean, found.t_interval, found.bootstrap_interval) == (1, 5.0, None, None)
+    estimated = estimate([5])
+    assert estimated is not None
+    assert (estimated.n, estimated.mean, estimated.t_interval, estimated.bootstrap_interval) == (1, 5.0, None, None)
     assert estimate([]) is None
 
 
@@ -68,19 +68,19 @@ def test_cells_keep_seeds_together_and_count_only_what_counts() -> None:
     ]
     reno, cubic = cells(runs)
     assert (len(reno.runs), len(reno.counted)) == (4, 2)
-    found = reno.estimate("utilization")
-    assert found is not None
-    assert found.mean == pytest.approx(0.8)
+    estimated = reno.estimate("utilization")
+    assert estimated is not None
+    assert estimated.mean == pytest.approx(0.8)
     assert cubic.values("utilization") == [0.5]
 
 
 def test_pairs_are_of_equal_seeds() -> None:
     a = Cell({}, (run(1, 0.5), run(2, 0.6), run(3, 0.7)))
     b = Cell({}, (run(2, 0.8), run(3, 0.7), run(4, 0.1)))
-    found = paired(a, b, "utilization")
-    assert found is not None
-    assert found.seeds == (2, 3)
-    assert found.difference.mean == pytest.approx(0.1)
+    pairs = paired(a, b, "utilization")
+    assert pairs is not None
+    assert pairs.seeds == (2, 3)
+    assert pairs.difference.mean == pytest.approx(0.1)
     assert paired(a, Cell({}, (run(9, 0.8),)), "utilization") is None
 
 
@@ -93,11 +93,11 @@ SWEEP = [
 
 
 def test_rows_of_cells_have_both_intervals() -> None:
-    found = rows(SWEEP)
-    assert [row["params"] for row in found] == [
+    table_rows = rows(SWEEP)
+    assert [row["params"] for row in table_rows] == [
         {"cca": cca, "buffer": buffer} for cca in ("cubic", "medley") for buffer in ("50p", "250p")
     ]
-    first = found[0]
+    first = table_rows[0]
     assert (first["metric"], first["n"], first["mean"]) == ("utilization", 3, pytest.approx(0.52))
     assert first["t_low"] < first["bootstrap_low"] < 0.52 < first["bootstrap_high"] < first["t_high"]
     assert rows([run(1, 0.5, cca="cubic")])[0]["t_low"] is None, "one run says nothing of spread"

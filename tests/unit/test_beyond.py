@@ -52,10 +52,10 @@ def looked(values: dict[str, tuple[float, float]], claim: Claim = CLAIM, **more:
 def test_each_path_is_judged_by_its_means_and_the_claim_by_its_paths() -> None:
     """Eight heads of ten: 56 of 1024 ways have eight or more (45 + 10 + 1)."""
     paths = {f"{i}mbit": (0.9, 0.5) if i <= 8 else (0.5, 0.9) for i in range(1, 11)}
-    found = looked(paths)
-    assert [place.label for place in found.places][:2] == ["rate=1mbit", "rate=2mbit"]
-    assert (found.count("holds"), found.count("contradicted")) == (8, 2)
-    assert found.chance == pytest.approx(56 / 1024)
+    seen = looked(paths)
+    assert [place.label for place in seen.places][:2] == ["rate=1mbit", "rate=2mbit"]
+    assert (seen.count("holds"), seen.count("contradicted")) == (8, 2)
+    assert seen.chance == pytest.approx(56 / 1024)
 
 
 def test_equal_means_are_not_more() -> None:
@@ -64,8 +64,8 @@ def test_equal_means_are_not_more() -> None:
 
 def test_a_path_without_its_runs_is_not_run_yet() -> None:
     other = {"cca": "a", "rate": "9mbit"}
-    found = looked({"1mbit": (0.9, 0.5)}, asked=[other], missing=[other])
-    assert [place.held for place in found.places] == ["holds", "not run yet"]
+    seen = looked({"1mbit": (0.9, 0.5)}, asked=[other], missing=[other])
+    assert [place.held for place in seen.places] == ["holds", "not run yet"]
 
 
 def test_a_choice_matters_where_the_outcome_depends_on_it() -> None:
@@ -76,9 +76,9 @@ def test_a_choice_matters_where_the_outcome_depends_on_it() -> None:
         for rate, pair in {"1mbit": (0.9, 0.5), "2mbit": (0.4, 0.5)}.items()
         for cca, value in zip("ab", pair, strict=True)
     ]
-    found = look(CHOICE, "choice", "a.yml", runs, [one.params for one in runs])
-    assert [place.held for place in found.places] == ["holds", "contradicted"]
-    assert found.matters is True
+    seen = look(CHOICE, "choice", "a.yml", runs, [one.params for one in runs])
+    assert [place.held for place in seen.places] == ["holds", "contradicted"]
+    assert seen.matters is True
     only = [one for one in runs if one.params["rate"] == "1mbit"]
     assert look(CHOICE, "choice", "a.yml", only, [one.params for one in only]).matters is False
     one_seed = [one for one in runs if one.seed == 1]
@@ -100,15 +100,15 @@ def at_point(held: str) -> dict[str, Judged]:
     ],
 )
 def test_a_claim_that_holds_only_on_the_published_point_is_said_to(at: str, holds: int, words: str) -> None:
-    found = looked(
+    seen = looked(
         {f"{i}mbit": (0.9, 0.5) if i <= holds else (0.5, 0.9) for i in range(1, 11)}, around="rate 5mbit (×÷ 2), seed 1"
     )
-    page = "".join(off_points([found], at_point(at)))
+    page = "".join(off_points([seen], at_point(at)))
     assert f"holds on **{holds} of 10**" in page
     assert f"| {words} |" in page
     assert "drawn around rate 5mbit (×÷ 2), seed 1" in page
     assert page.count("\n| rate=") == 10
-    assert f"| {words} |" in "".join(summary([found], at_point(at)))
+    assert f"| {words} |" in "".join(summary([seen], at_point(at)))
 
 
 def test_a_choice_is_shown_beside_what_is_open(tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ def test_greater_is_judged_by_the_interval_of_the_difference_not_by_the_means() 
     assert claimed(apart, greater=AB).outcome == "holds"
     assert claimed(apart, greater={"first": {"cca": "b"}, "second": {"cca": "a"}}).outcome == "contradicted"
     near = cell([10.0, 12.0, 8.0], cca="a") + cell([9.9, 8.1, 11.5], cca="b")
-    found = claimed(near, greater=AB)
-    assert found.outcome == "undecided"
-    assert found.more is not None and found.more > 10
+    decision = claimed(near, greater=AB)
+    assert decision.outcome == "undecided"
+    assert decision.more is not None and decision.more > 10
 
 
 def test_at_least_so_much_more_is_a_share_of_the_second_or_a_number() -> None:
@@ -72,16 +72,16 @@ def test_a_relation_has_to_hold_for_each_value_of_the_open_parameters() -> None:
         for run in cell([5.0 + gap, 5.01 + gap, 5.0 + gap], cca="a", buffer=buffer)
         + cell([5.0, 5.0, 5.01], cca="b", buffer=buffer)
     ]
-    found = claimed(runs, greater=AB)
-    assert (found.outcome, found.reason) == ("contradicted", "contradicted in 1 of 3 combinations (buffer=99p)")
+    decision = claimed(runs, greater=AB)
+    assert (decision.outcome, decision.reason) == ("contradicted", "contradicted in 1 of 3 combinations (buffer=99p)")
     assert claimed(runs, greater=AB, where={"buffer": "50p"}).outcome == "holds"
 
 
 def test_one_seed_decides_nothing_and_says_how_many_would_begin_to() -> None:
     runs = cell([10.0], cca="a") + cell([5.0], cca="b")
-    found = claimed(runs, greater=AB)
-    assert (found.outcome, found.more) == ("undecided", 1)
-    assert "1 seed more would decide it" in found.reason
+    decision = claimed(runs, greater=AB)
+    assert (decision.outcome, decision.more) == ("undecided", 1)
+    assert "1 seed more would decide it" in decision.reason
 
 
 def test_the_number_of_seeds_that_would_decide_is_enough() -> None:
@@ -90,11 +90,11 @@ def test_the_number_of_seeds_that_would_decide_is_enough() -> None:
     for seed in range(40):
         draw = np.random.default_rng(seed)
         few = list(draw.normal(1.0, 2.0, 8))
-        found = claimed(cell(few, cca="a"), bounds={"min": 0.0})
-        if found.outcome != "undecided" or found.more is None or found.more > 500:
+        decision = claimed(cell(few, cca="a"), bounds={"min": 0.0})
+        if decision.outcome != "undecided" or decision.more is None or decision.more > 500:
             decided += 1
             continue
-        again = few + list(draw.normal(np.mean(few), np.std(few, ddof=1), found.more))
+        again = few + list(draw.normal(np.mean(few), np.std(few, ddof=1), decision.more))
         decided += claimed(cell(again, cca="a"), bounds={"min": 0.0}).outcome != "undecided"
     assert decided >= 20
 
@@ -105,9 +105,9 @@ def test_where_no_seed_changes_anything_the_number_decides_and_the_reader_is_tol
             {METRIC: value})
                 for seed in (1, 2)]  # fmt: skip
 
-    found = claimed(copies(3.0, "a") + copies(2.0, "b"), greater=AB)
-    assert (found.outcome, found.reason) == ("holds", "no seed changes anything: decided without an interval")
-    assert as_data([found])[0]["parts"][0]["statements"][0]["interval"] is None
+    decision = claimed(copies(3.0, "a") + copies(2.0, "b"), greater=AB)
+    assert (decision.outcome, decision.reason) == ("holds", "no seed changes anything: decided without an interval")
+    assert as_data([decision])[0]["parts"][0]["statements"][0]["interval"] is None
     assert claimed(copies(2.0, "a") + copies(2.0, "b"), greater=AB).outcome == "contradicted"
 
 
@@ -137,8 +137,8 @@ def flat_cells(means: Sequence[float], spread: float = 0.05) -> list[Run]:
     ],
 )
 def test_trends(means: Sequence[float], shape: str, tolerance: Any, outcome: str) -> None:
-    found = claimed(flat_cells(means), trend={"over": "rtt", "shape": shape, "tolerance": tolerance})
-    assert found.outcome == outcome, found
+    decision = claimed(flat_cells(means), trend={"over": "rtt", "shape": shape, "tolerance": tolerance})
+    assert decision.outcome == outcome, decision
 
 
 def test_an_order_of_several_and_of_metrics() -> None:
@@ -203,8 +203,8 @@ def test_the_same_across_two_experiments() -> None:
 def test_runs_that_do_not_count_leave_a_claim_undecided_never_held() -> None:
     runs = cell([10.0, 10.1], cca="a", buffer="1p") + cell([5.0, 5.1], cca="b", buffer="1p")
     invalid = cell([10.0, 10.1], cca="a", buffer="2p") + cell([5.0, 5.1], verdict="invalid", cca="b", buffer="2p")
-    found = claimed(runs + invalid, bounds={"min": 4})
-    assert found.outcome == "undecided" and "no run of cca=b, buffer=2p is complete and valid" in found.reason
+    decision = claimed(runs + invalid, bounds={"min": 4})
+    assert decision.outcome == "undecided" and "no run of cca=b, buffer=2p is complete and valid" in decision.reason
     assert claimed(invalid, greater=AB).outcome == "not comparable"
     missing = Run("e", "m", Path("x"), status="missing")
     lonely = cell([10.0, 10.1], cca="a", buffer="3p")
@@ -215,8 +215,8 @@ def test_runs_that_do_not_count_leave_a_claim_undecided_never_held() -> None:
 
 def test_a_known_contradiction_does_not_fail_and_a_stale_one_is_told() -> None:
     runs = cell([1.0, 1.1, 0.9], cca="a")
-    found = claimed(runs, bounds={"min": 2}, differs="a smaller buffer")
-    assert (found.outcome, found.failed, found.reason) == ("contradicted", False, "known: a smaller buffer")
+    decision = claimed(runs, bounds={"min": 2}, differs="a smaller buffer")
+    assert (decision.outcome, decision.failed, decision.reason) == ("contradicted", False, "known: a smaller buffer")
     assert "take that out" in claimed(runs, bounds={"max": 2}, differs="x").reason
     assert claimed(runs, bounds={"min": 2}).failed
 

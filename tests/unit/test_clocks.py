@@ -36,9 +36,9 @@ def path(seed: int, offset_ns: float, drift_ppm: float, there_ns: float, back_ns
     measured = delay + np.where(a_to_b, ahead, -ahead)
     # times are those of the first point that the packet passed, by that point's clock
     time_ns = EPOCH_NS + np.rint(sent_s * 1e9).astype(np.int64)
-    found = estimate(time_ns, np.rint(measured).astype(np.int64), a_to_b, THE_SAME)
-    assert found is not None
-    return found
+    estimated = estimate(time_ns, np.rint(measured).astype(np.int64), a_to_b, THE_SAME)
+    assert estimated is not None
+    return estimated
 
 
 def error_ns(found: Estimate, offset_ns: float, drift_ppm: float, at_s: float) -> float:
@@ -52,14 +52,14 @@ def error_ns(found: Estimate, offset_ns: float, drift_ppm: float, at_s: float) -
 def test_equal_smallest_delays_give_the_clock_within_its_uncertainty(
     seed: int, offset_ns: float, drift_ppm: float, delay_ns: float, queue_ns: float
 ) -> None:
-    found = path(seed, offset_ns, drift_ppm, delay_ns, delay_ns, queue_ns)
+    clock = path(seed, offset_ns, drift_ppm, delay_ns, delay_ns, queue_ns)
     # the smallest of some hundred queues in each part of the time is what is left to be wrong by
-    allowed_ns = 4 * found.offset_uncertainty_us * 1e3 + queue_ns / 20 + 1000
+    allowed_ns = 4 * clock.offset_uncertainty_us * 1e3 + queue_ns / 20 + 1000
     for at_s in (0.0, SPAN_S / 2, SPAN_S):
-        slope_ns = 4 * found.drift_uncertainty_ppm * 1e3 * at_s
-        assert abs(error_ns(found, offset_ns, drift_ppm, at_s)) <= allowed_ns + slope_ns
-    assert abs(found.clock.drift_ppm - drift_ppm) <= 4 * found.drift_uncertainty_ppm + queue_ns / 1e6 + 1e-3
-    assert found.unsteady_us * 1e3 <= queue_ns + 1000
+        slope_ns = 4 * clock.drift_uncertainty_ppm * 1e3 * at_s
+        assert abs(error_ns(clock, offset_ns, drift_ppm, at_s)) <= allowed_ns + slope_ns
+    assert abs(clock.clock.drift_ppm - drift_ppm) <= 4 * clock.drift_uncertainty_ppm + queue_ns / 1e6 + 1e-3
+    assert clock.unsteady_us * 1e3 <= queue_ns + 1000
 
 
 @given(
@@ -73,9 +73,9 @@ def test_equal_smallest_delays_give_the_clock_within_its_uncertainty(
 def test_the_bound_holds_whatever_the_delays_are(
     seed: int, offset_ns: float, drift_ppm: float, there_ns: float, back_ns: float, queue_ns: float
 ) -> None:
-    found = path(seed, offset_ns, drift_ppm, there_ns, back_ns, queue_ns)
+    clock = path(seed, offset_ns, drift_ppm, there_ns, back_ns, queue_ns)
     for at_s in (0.1, SPAN_S / 2, SPAN_S - 0.1):
-        assert abs(error_ns(found, offset_ns, drift_ppm, at_s)) <= found.offset_bound_us * 1e3 * 1.01 + 1000
+        assert abs(error_ns(clock, offset_ns, drift_ppm, at_s)) <= clock.offset_bound_us * 1e3 * 1.01 + 1000
 
 
 def test_a_clock_that_was_stepped_shows_as_unsteady() -> None:
@@ -85,8 +85,8 @@ def test_a_clock_that_was_stepped_shows_as_unsteady() -> None:
     ahead = np.where(sent_s > SPAN_S / 2, 20e6, 0.0)
     measured = 30e6 + random.exponential(1e5, PACKETS) + np.where(a_to_b, ahead, -ahead)
     time_ns = EPOCH_NS + np.rint(sent_s * 1e9).astype(np.int64)
-    found = estimate(time_ns, measured.astype(np.int64), a_to_b, THE_SAME)
-    assert found is not None and found.unsteady_us > 2000
+    estimated = estimate(time_ns, measured.astype(np.int64), a_to_b, THE_SAME)
+    assert estimated is not None and estimated.unsteady_us > 2000
 
 
 def test_packets_of_one_way_only_say_nothing() -> None:
@@ -119,20 +119,20 @@ def test_the_receivers_clock_does_not_show_in_the_records(tmp_path: Path) -> Non
     raw(other, lost=1)
     (other / "d1-eth0.pcap").write_bytes(pcap(skewed(at_receiver(connections(1), 1))))
     expected = wire.read(one, plan(), START_NS, [])
-    found = wire.read(other, plan(), START_NS, [], {"d1": "elsewhere"})
-    delivered = [np.cumsum(one.intervals["delivered_bytes"]) for one in (found, expected)]
+    wire_records = wire.read(other, plan(), START_NS, [], {"d1": "elsewhere"})
+    delivered = [np.cumsum(one.intervals["delivered_bytes"]) for one in (wire_records, expected)]
     # the retransmission arrives right where an interval ends: a nanosecond decides in which one it counts
     assert delivered[0][-1] == delivered[1][-1] == 6000 and np.abs(delivered[0] - delivered[1]).max() <= 1000
-    assert found.flows["goodput_mbps"] == pytest.approx(expected.flows["goodput_mbps"], rel=1e-3)
-    (row,) = found.clocks.report()
+    assert wire_records.flows["goodput_mbps"] == pytest.approx(expected.flows["goodput_mbps"], rel=1e-3)
+    (row,) = wire_records.clocks.report()
     assert (row["clock"], row["against"]) == ("elsewhere", "run")
     assert row["offset_us"] == pytest.approx(OFFSET_NS / 1e3, abs=row["offset_uncertainty_us"] * 2 + 10)
     assert row["offset_bound_us"] < 10_100, "half a round trip"
 
 
 def test_a_clock_that_no_flow_ties_to_the_runs_is_reported(tmp_path: Path) -> None:
-    found = wire.read(raw(tmp_path), plan(), START_NS, [], {"r1": "elsewhere"})
-    assert found.clocks.report() == [{"clock": "elsewhere", "against": None}]
+    wire_records = wire.read(raw(tmp_path), plan(), START_NS, [], {"r1": "elsewhere"})
+    assert wire_records.clocks.report() == [{"clock": "elsewhere", "against": None}]
 
 
 def test_captures_without_a_common_handshake_give_no_clock(tmp_path: Path) -> None:

@@ -86,9 +86,9 @@ def raw(folder: Path, lost: int | None = None, cut: int = 0) -> Path:
 
 
 def read(folder: Path, damage: list[Damage] | None = None, **more: Any) -> tuple[dict[str, Any], wire.Wire]:
-    found = wire.read(folder, plan(**more), START_NS, [] if damage is None else damage)
-    assert len(found.flows["flow"]) == 1
-    return {name: values[0] for name, values in found.flows.items()}, found
+    wire_records = wire.read(folder, plan(**more), START_NS, [] if damage is None else damage)
+    assert len(wire_records.flows["flow"]) == 1
+    return {name: values[0] for name, values in wire_records.flows.items()}, wire_records
 
 
 def test_both_ends_make_one_row_of_a_flow(tmp_path: Path) -> None:

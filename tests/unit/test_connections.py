@@ -69,20 +69,20 @@ def raw(tmp_path: Path, plan: Plan) -> Path:
 
 
 def test_they_are_named_in_the_order_in_which_they_were_opened(raw: Path, plan: Plan) -> None:
-    found = connections.uncaptured(raw, plan, set())
+    uncaptured = connections.uncaptured(raw, plan, set())
     addresses = address_plan(plan.network)
-    assert [(one.name, one.src_port, one.start_s, one.flow.cca) for one in found] == [
+    assert [(one.name, one.src_port, one.start_s, one.flow.cca) for one in uncaptured] == [
         ("ftp.s1.d1", 40002, 1.0, "reno"),
         ("ftp.s1.d2", 40000, 0.5, "reno"),
         ("ftp.s1.d2.2", 40004, 2.0, "reno"),
         ("loud", 41000, 1.0, "cubic"),
         ("loud.2", 41002, 1.0, "cubic"),
     ]
-    counted = {one.name: one.counted for one in found}
+    counted = {one.name: one.counted for one in uncaptured}
     assert counted["ftp.s1.d1"] == connections.Counted(1.02, 1.1, 9000)  # not the other sender's of that port
     assert counted["ftp.s1.d2.2"] == connections.Counted(2.02, 6.0, 4000)  # open when the run ended
     assert counted["loud"] == connections.Counted(1.02, 5.5, 2_000_000)
-    loud = found[3]
+    loud = uncaptured[3]
     assert loud.endpoints == (int(ip_address(addresses["s2"].address)), 41000, loud.flow.port)
     assert [one.name for one in connections.uncaptured(raw, plan, {"loud", "ftp.s1.d1"})] == [
         "ftp.s1.d2",
@@ -108,9 +108,9 @@ def rows(plan: Plan, found: list[connections.Connection], **columns: Any) -> dic
 
 
 def test_without_samples_the_receiver_s_count_is_all_there_is(raw: Path, plan: Plan) -> None:
-    found = rows(plan, connections.uncaptured(raw, plan, set()))
-    assert {row["source"] for row in found.values()} == {"application"}
-    ftp = found["ftp.s1.d1"]
+    table_rows = rows(plan, connections.uncaptured(raw, plan, set()))
+    assert {row["source"] for row in table_rows.values()} == {"application"}
+    ftp = table_rows["ftp.s1.d1"]
     assert (ftp["delivered_bytes"], ftp["sum"]) == (9000, 9000)
     assert ftp["goodput_mbps"] == pytest.approx(9000 * 8e-6 / 0.1)
     assert ftp["rtt_mean_ms"] is None and set(ftp["told"]) == {"delivered"}
@@ -123,8 +123,8 @@ def test_what_came_after_the_last_ack_is_in_the_series(raw: Path, plan: Plan) ->
         "snd_una": np.array([500_000, 1_500_000]),
         "srtt_us": np.array([40_000, 50_000]),
     }  # fmt: skip
-    found = rows(plan, connections.uncaptured(raw, plan, set()), probe=probe)
-    loud, silent = found["loud"], found["ftp.s1.d1"]
+    table_rows = rows(plan, connections.uncaptured(raw, plan, set()), probe=probe)
+    loud, silent = table_rows["loud"], table_rows["ftp.s1.d1"]
     assert (loud["source"], loud["delivered_bytes"], loud["sum"]) == ("tcp_probe", 2_000_000, 2_000_000)
     assert (loud["first_s"], loud["end_s"]) == (1.0, 5.5)
     assert loud["rtt_mean_ms"] == pytest.approx(45)

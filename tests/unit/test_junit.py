@@ -40,12 +40,12 @@ def test_a_case_fails_where_the_command_ends_with_1(tmp_path: Path) -> None:
     asked = prepare(lab.write(tmp_path, lab.SMALL + SWEEP + CLAIMS))
     cases = [Made(cca, 40, seed, params={"cca": cca}) for cca in ("cubic", "reno") for seed in (1, 2)]
     runs = load_experiment(make_results(tmp_path, cases, experiment="small", duration_s=4.0))
-    found = outcomes(runs, asked, tmp_path / "small")
-    junit_cases = junit.of_outcomes(found)
+    decided = outcomes(runs, asked, tmp_path / "small")
+    junit_cases = junit.of_outcomes(decided)
     by_group = {group: [case.outcome for case in junit_cases if case.group == group] for group in ("guards", "claims")}
     assert by_group["guards"] == ["passed", "failed"]
     assert by_group["claims"] == ["passed", "failed", "skipped"]
-    assert found.failed == any(case.outcome == "failed" for case in junit_cases)
+    assert decided.failed == any(case.outcome == "failed" for case in junit_cases)
 
 
 def test_the_file_counts_and_escapes(tmp_path: Path) -> None:

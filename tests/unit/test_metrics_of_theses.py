@@ -84,24 +84,24 @@ def test_a_slow_start_that_goes_on_has_no_threshold_at_its_end() -> None:
 
 def test_a_window_at_a_time_is_that_of_the_last_ack_until_then() -> None:
     columns = windows((0.5, 4, 9, 0), (1.0, 8, 9, 0), (1.2, 6, 9, 0), (11.0, 3, 9, 0))
-    found = evaluate(run(flow("f1"), windows={"f1": columns}))
+    values = evaluate(run(flow("f1"), windows={"f1": columns}))
     at = {
         name: value
-        for name, value in found["cwnd_packets"].items()
+        for name, value in values["cwnd_packets"].items()
         if name in ("f1.1", "f1.2", "f1.9", "f1.10", "f1.20")
     }
     assert at == {"f1.1": 8, "f1.2": 6, "f1.9": 6, "f1.10": 6, "f1.20": None}
-    assert "f1.30" not in found["cwnd_packets"]
-    assert found["cwnd_max_packets"] == {"f1": 8}
+    assert "f1.30" not in values["cwnd_packets"]
+    assert values["cwnd_max_packets"] == {"f1": 8}
     later = evaluate(run(flow("f1"), windows={"f1": columns}, window=Window(1.1, 20.0)))
     assert later["cwnd_max_packets"] == {"f1": 6}
 
 
 def test_sampled_windows_have_a_largest_and_no_threshold() -> None:
     columns = {"t_s": np.array([0.1, 0.2]), "cwnd_packets": np.array([10.0, 12.0])}
-    found = evaluate(run(flow("f1"), windows={"f1": columns}))
-    assert found["cwnd_max_packets"] == {"f1": 12}
-    assert found["slow_start_ssthresh_packets"] == {"f1": None}
+    values = evaluate(run(flow("f1"), windows={"f1": columns}))
+    assert values["cwnd_max_packets"] == {"f1": 12}
+    assert values["slow_start_ssthresh_packets"] == {"f1": None}
 
 
 def test_packets_in_the_first_seconds_are_summed_over_the_connections() -> None:
@@ -166,9 +166,9 @@ def test_gaps_and_where_they_meet() -> None:
         {"asked_gap_s": 0.012, "input_gap_s": 0.012, "output_gap_s": 0.012},
         {"asked_gap_s": 0.02, "input_gap_s": None, "output_gap_s": None},
     ]
-    found = evaluate(run(applications=({"flow": "pairs", "gaps": gaps}, {"flow": "web"})))
-    assert found["output_gap_ms"] == {"pairs.4": 8, "pairs.12": 12, "pairs.20": None}
-    assert found["meeting_gap_ms"] == {"pairs": 12}
+    values = evaluate(run(applications=({"flow": "pairs", "gaps": gaps}, {"flow": "web"})))
+    assert values["output_gap_ms"] == {"pairs.4": 8, "pairs.12": 12, "pairs.20": None}
+    assert values["meeting_gap_ms"] == {"pairs": 12}
 
 
 def test_lines_of_gaps_have_an_excess_a_slope_and_a_bend() -> None:
@@ -179,8 +179,8 @@ def test_lines_of_gaps_have_an_excess_a_slope_and_a_bend() -> None:
         for asked, left in ((24, 20), (8, 10), (12, 13), (16, 12))
     ]
     gaps.append({"asked_gap_s": 0.03, "input_gap_s": None, "output_gap_s": None})
-    found = evaluate(run(applications=({"flow": "pairs", "gaps": gaps}, {"flow": "web"})))
-    assert found["gap_excess_ms"] == {
+    values = evaluate(run(applications=({"flow": "pairs", "gaps": gaps}, {"flow": "web"})))
+    assert values["gap_excess_ms"] == {
         name: pytest.approx(value)
         for name, value in {
             "pairs.8": 2,
@@ -192,9 +192,9 @@ def test_lines_of_gaps_have_an_excess_a_slope_and_a_bend() -> None:
             "pairs.most": 2,
         }.items()
     }
-    assert found["gap_slope"]["pairs.8.24"] == pytest.approx(0.625)
-    assert found["gap_slope"]["pairs.12.16"] == pytest.approx(-0.25)
-    assert found["gap_bend_ms"] == {
+    assert values["gap_slope"]["pairs.8.24"] == pytest.approx(0.625)
+    assert values["gap_slope"]["pairs.12.16"] == pytest.approx(-0.25)
+    assert values["gap_bend_ms"] == {
         "pairs.8.24": pytest.approx(3),
         "pairs.8.16": pytest.approx(2),
         "pairs.12.24": pytest.approx(10 / 3),
@@ -210,8 +210,8 @@ def test_throughput_per_transfer_is_the_mean_of_the_transfers_own() -> None:
     ]
     row = transfers({"client": [{"transfers": transferred}], "server": [{"bytes": 250_099}]}, [])
     assert row["throughput_mean_mbps"] == pytest.approx(0.625)
-    found = evaluate(run(applications=({"flow": "ftp", **row},)))
-    assert found["transfer_throughput_mbps"] == {"ftp": pytest.approx(0.625)}
+    values = evaluate(run(applications=({"flow": "ftp", **row},)))
+    assert values["transfer_throughput_mbps"] == {"ftp": pytest.approx(0.625)}
 
 
 def test_any_queue_has_arrivals_departures_and_a_mean() -> None:
@@ -225,10 +225,10 @@ def test_any_queue_has_arrivals_departures_and_a_mean() -> None:
         "marks": np.zeros(3),
     }
     idle = samples | {"sent_packets": np.zeros(3)}
-    found = evaluate(run(queues={"r2-eth0": samples, "r3-eth0": idle}))
-    assert found["queue_departed_packets"] == {"r2-eth0": 100}
-    assert found["queue_arrived_packets"] == {"r2-eth0": 100 + 5 + 2}
-    assert found["queue_backlog_packets"] == {"r2-eth0": pytest.approx(3.0)}
+    values = evaluate(run(queues={"r2-eth0": samples, "r3-eth0": idle}))
+    assert values["queue_departed_packets"] == {"r2-eth0": 100}
+    assert values["queue_arrived_packets"] == {"r2-eth0": 100 + 5 + 2}
+    assert values["queue_backlog_packets"] == {"r2-eth0": pytest.approx(3.0)}
     later = evaluate(run(queues={"r2-eth0": samples}, window=Window(10.0, 20.0)))
     assert later["queue_departed_packets"] == {"r2-eth0": 40}
     assert later["queue_arrived_packets"] == {"r2-eth0": 40 + 3 - 2}

@@ -76,9 +76,9 @@ def test_a_sweep_has_each_run_at_its_place(experiment: warpbed.Experiment) -> No
 
 def test_runs_that_do_not_count_are_no_numbers_in_a_sweep(tmp_path: Path) -> None:
     cases = (Case("reno", 50, 1), Case("cubic", 50, 1, verdict="invalid"), Case("reno", 250, 1), Case("cubic", 250, 1))
-    found = warpbed.load(make_results(tmp_path, cases, duration_s=4.0)).sweep("utilization").utilization
-    assert found.sel(cca="cubic", buffer="50p", seed=1).isnull()
-    assert int(found.isnull().sum()) == 1
+    loaded = warpbed.load(make_results(tmp_path, cases, duration_s=4.0)).sweep("utilization").utilization
+    assert loaded.sel(cca="cubic", buffer="50p", seed=1).isnull()
+    assert int(loaded.isnull().sum()) == 1
 
 
 def test_failed_and_cut_off_runs_say_why(tmp_path: Path) -> None:

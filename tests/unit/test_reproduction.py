@@ -192,8 +192,8 @@ def test_a_contradiction_counts_until_a_run_shows_why() -> None:
 
 
 def test_claims_that_nothing_decides_are_listed() -> None:
-    found = judged(entry(), list(seen(("order", "holds"))))
-    assert found.open_claims == ("2",)
+    judgement = judged(entry(), list(seen(("order", "holds"))))
+    assert judgement.open_claims == ("2",)
     assert judged(entry(left_out={"2": "the setting is lost"}), list(seen(("order", "holds")))).open_claims == ()
 
 
@@ -236,11 +236,11 @@ def test_cost_is_told_for_what_is_missing_only() -> None:
 
 def test_pages_show_entries_parts_and_what_is_open(tmp_path: Path) -> None:
     one = entry(open=["The image is lost."])
-    found = judged(
+    judgement = judged(
         one, [Evidence("queue", "value", "contradicted", "experiments/ho2008/a.yml", "says", "5", "7 ± 1", "far", 5)]
     )
     thesis = Catalogue(catalogue="ho2008", thesis="A | thesis", entries=[one])
-    files = write_pages(tmp_path, {"ho2008": thesis}, [found], {})
+    files = write_pages(tmp_path, {"ho2008": thesis}, [judgement], {})
     assert [file.name for file in files] == ["ho2008.md", "README.md"]
     page = (tmp_path / "ho2008.md").read_text()
     assert (
@@ -250,7 +250,7 @@ def test_pages_show_entries_parts_and_what_is_open(tmp_path: Path) -> None:
     assert "Open in the thesis: The image is lost." in page
     assert "unexplained" in (tmp_path / "README.md").read_text()
     before = page
-    write_pages(tmp_path, {"ho2008": thesis}, [found], {})
+    write_pages(tmp_path, {"ho2008": thesis}, [judgement], {})
     assert (tmp_path / "ho2008.md").read_text() == before
 
 

@@ -210,6 +210,6 @@ def test_only_these_calculations_contradict(calculated: dict[str, list[Check]]) 
 def test_a_model_that_computes_something_else_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(medley, "increment", lambda *_, **__: 1.0)
     checks = list(REGISTRY["ho2008-tab4.1"](_entries()["ho2008-tab4.1"]))
-    found = judged(_entries()["ho2008-tab4.1"], list(of_checks(checks, "analysis/models/ho2008.py")))
-    assert found.outcome == "contradicts"
-    assert found.failed
+    judgement = judged(_entries()["ho2008-tab4.1"], list(of_checks(checks, "analysis/models/ho2008.py")))
+    assert judgement.outcome == "contradicts"
+    assert judgement.failed

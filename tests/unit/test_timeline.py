@@ -27,8 +27,12 @@ def filled(kind: str, **columns: list[Any]) -> dict[str, Any]:
 
 
 def made(folder: Path, raw_folder: Path, *, queue: bool = True, first_ms: int = 70) -> list[dict[str, Any]]:
-    found = wire.read(raw_folder, plan(), START_NS, [])
-    for kind, columns in (("flows", found.flows), ("intervals", found.intervals), ("acks", found.acks)):
+    wire_records = wire.read(raw_folder, plan(), START_NS, [])
+    for kind, columns in (
+        ("flows", wire_records.flows),
+        ("intervals", wire_records.intervals),
+        ("acks", wire_records.acks),
+    ):
         records.write(folder, kind, columns)
     at = [START_NS + ms * MS for ms in (first_ms, 81, 83)]
     cwnd = [10, 11, 12]
@@ -76,9 +80,9 @@ def test_equal_records_give_equal_bytes(tmp_path: Path) -> None:
         call = [*TIMELINE, str(tmp_path / name), str(tmp_path / f"{name}.parquet")]
         subprocess.run(call, cwd=ROOT, check=True)
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
-    found = pq.read_table(tmp_path / "a.parquet")
-    assert found.schema.equals(timeline.schema(), check_metadata=True)
-    assert found.equals(timeline.of_run(tmp_path / "a"))
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert table.schema.equals(timeline.schema(), check_metadata=True)
+    assert table.equals(timeline.of_run(tmp_path / "a"))
 
 
 def test_a_timeline_that_an_older_collector_left_is_taken_as_it_is(tmp_path: Path) -> None:

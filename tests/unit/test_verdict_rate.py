@@ -53,5 +53,5 @@ def test_samples_far_apart_say_enough_where_what_waits_lasts(monkeypatch: pytest
 
 
 def test_a_link_never_sends_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = reasons(monkeypatch, 100, 0, 1.2, "50p")
-    assert len(found) == 1 and "in one second" in found[0].message
+    given = reasons(monkeypatch, 100, 0, 1.2, "50p")
+    assert len(given) == 1 and "in one second" in given[0].message

@@ -46,8 +46,8 @@ def test_sources_send_at_their_mean_rate(kind: model.Kind, mbps: float, share: f
 def test_a_busy_link_leaves_a_probe_s_time_and_what_comes_in_between() -> None:
     """Yu 2009 s4.2.4: up to y = x the output gap is 8 ms and the cross traffic of the input gap."""
     for sources in (1, 2, 3):
-        found = model.lines(model.DUMBBELL, "cbr", sources, 0.25)
-        for line in found:
+        lines = model.lines(model.DUMBBELL, "cbr", sources, 0.25)
+        for line in lines:
             assert 8 + line.above_ms[8] == pytest.approx(8 + 0.25 * sources * 8, rel=0.05)
 
 
