@@ -51,12 +51,16 @@ def test_a_pairs_second_packet_is_not_declared_lost_while_it_waits(
 
 
 def test_what_the_senders_own_queue_drops_reaches_tcp(results: dict[str, Result]) -> None:
-    """One packet fits the queue of the sender's interface: TCP hears of the first one that does not, and halves at once."""
+    """One packet fits the queue of the sender's interface: TCP hears of the first one that does not, and halves at once.
+
+    Two packets of 1014 bytes pass with the burst of 2028 and one waits, so that the fourth is refused, before more have left.
+    """
     hooks = [h for h in results["local drops"].flow() if h.hook in "DLS"]
     drops = results["local drops"].sender_queue[-1]["drops"]
     first = next(h for h in hooks if h.hook == "L")
     print(drops, first, results["local drops"].counters["snd"]["RetransSegs"])
     assert drops > 0
+    assert first.packets_out < 4
     assert any(h.hook == "D" for h in hooks), "pairs were sent"
     assert next(h.count for h in hooks if h.hook == "S") == 2, (
         "the first reduction is CWR, no loss that had to be detected"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import pathlib
 import random
 
@@ -118,6 +119,17 @@ SCENARIOS = {
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """One packet, or 0.5 %: a(w) comes from a table within 0.4 % and adds up between losses."""
     follows(kernel, SCENARIOS | rough("ghighspeed"), reference, 1, 0.005)
+
+
+def test_a_sample_of_a_packet_that_was_overtaken_is_no_point_far_away(kernel: GuestKernel) -> None:
+    """So many packets overtake others that some test of the trend begins with one: samples of those sent before it come after it."""
+    situation = rough("ghighspeed")["reordering, undone"]
+    often = dataclasses.replace(situation, flows=flow(12), seconds=12, reorder_percent=30, buffer_packets=400)
+    hooks = list(run(kernel, often).flow())
+    samples = [h for h in hooks if h.hook == "P" and h.rtt_us > 0]
+    left_us = [h.now_us - h.rtt_us for h in samples]
+    assert sum(later < before for before, later in itertools.pairwise(left_us)) > 100
+    assert compare(hooks, reference, 1, 0.005).mismatches == []
 
 
 def test_highspeed_of_the_thesis_follows_the_specification(kernel: GuestKernel) -> None:
