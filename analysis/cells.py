@@ -74,6 +74,13 @@ def paired_rows(runs: Sequence[Run], parameter: str, before: str, after: str) ->
     return changes
 
 
+def _spread(low: float | None, high: float | None) -> str:
+    """± 0 would say that the mean is known for certain, where values are bounded (a full buffer, no marks) or happen to be equal."""
+    if low is None or high is None:
+        return "(one observation)"
+    return "(equal in each)" if high == low else f"± {number((high - low) / 2)}"
+
+
 def _count(row: Mapping[str, Any]) -> str:
     return f"n={row['n']}" + (f" ({row['copies']} identical runs)" if row.get("copies") else "")
 
@@ -121,7 +128,7 @@ def render(rows: Sequence[Mapping[str, Any]], nothing: str = "no run is complete
     lines = []
     for row in rows:
         where = ", ".join(f"{name}={show(value)}" for name, value in row["params"].items()) or "all runs"
-        spread = "(one observation)" if row["t_low"] is None else f"± {number((row['t_high'] - row['t_low']) / 2)}"
+        spread = _spread(row["t_low"], row["t_high"])
         mark = "" if not row.get("differs") else "differs"
         lines.append((where, row["metric"], number(row["mean"]), spread, row["unit"], _count(row), mark))
     widths = [max(len(line[i]) for line in lines) for i in range(7)]

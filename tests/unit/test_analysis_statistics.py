@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,15 @@ def test_rows_are_shown_as_a_table_and_as_csv() -> None:
     assert lines[0].startswith("param.cca,param.buffer,metric,unit,n,mean,t_low") and len(lines) == 5
     assert render([]) == "no numbers: no run is complete and valid\n"
     assert "(one observation)" in render(rows([run(1, 0.5, cca="cubic")]))
+
+
+def test_a_metric_that_is_equal_in_runs_that_differ_has_no_interval_of_no_width() -> None:
+    """A full buffer is as long in every run; ± 0 would say that no seed could ever change it."""
+    numbers = [{"queue_max_packets": 40, "utilization": 0.5 + seed / 10} for seed in (1, 2)]
+    runs = [dataclasses.replace(run(seed, 0.5, cca="a"), metrics=those) for seed, those in enumerate(numbers, 1)]
+    text = render(rows(runs))
+    assert "(equal in each)" in next(line for line in text.splitlines() if "queue_max" in line)
+    assert "± 0.6" in next(line for line in text.splitlines() if "utilization" in line)
 
 
 def test_runs_whose_seeds_change_nothing_are_one_observation() -> None:
