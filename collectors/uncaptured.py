@@ -10,7 +10,7 @@ last ACK or sample is in it. What nothing says is null.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,8 +47,9 @@ def read(
     rows: list[dict[str, Any]] = []
     intervals: list[dict[str, Any]] = []
     sources: dict[str, dict[str, str]] = {}
-    for connection in found:
-        flow, mine, sampled = connection.flow, _of(probe, connection.name), _of(samples, connection.name)
+    for planned in found:
+        flow, mine, sampled = planned.flow, _of(probe, planned.name), _of(samples, planned.name)
+        connection = planned if planned.is_traffic else _opened(planned, mine)
         is_probed = probe is not None and connection.is_alone and connection.is_traffic
         delivery = _delivery(connection, mine, sampled, is_probed=is_probed)
         row: dict[str, Any] = {name: None for name, _ in records.SCHEMAS["flows"]}
@@ -61,8 +62,8 @@ def read(
         if delivery is not None:
             told["delivered"] = delivery.source
             row.update(_delivered(connection.start_s, delivery))
-            if mine:  # the first ACK of data comes a round trip after the data
-                row["data_start_s"] = max(connection.start_s, float(mine["t_s"][0]) - float(mine["srtt_us"][0]) / 1e6)
+            if mine:
+                row["data_start_s"] = max(connection.start_s, _first_ack_s(mine, round_trips=1))
             intervals.append(_intervals(connection, delivery, plan.duration_s, start_ns))
         if is_probed and not mine:  # which says that there was nothing
             told = dict.fromkeys(("rtt", "highest", "window"), PROBE) | told
@@ -70,6 +71,21 @@ def read(
         sources[connection.name] = told
     fields = [name for name, _ in records.SCHEMAS["flows"]]
     return {name: [row[name] for row in rows] for name in fields}, records.concatenate("intervals", intervals), sources
+
+
+def _opened(connection: Connection, probe: Columns) -> Connection:
+    """A flow's connection with the time at which it was opened, where the probe tells it.
+
+    iperf3 opens it some round trips after the flow's start, when its programs have agreed on the test.
+    """
+    if not probe:
+        return connection
+    return replace(connection, start_s=max(connection.start_s, _first_ack_s(probe, round_trips=2)))
+
+
+def _first_ack_s(probe: Columns, round_trips: int) -> float:
+    """So many round trips before the first ACK of data: one before it the data left, two before it the SYN."""
+    return float(probe["t_s"][0]) - round_trips * float(probe["srtt_us"][0]) / 1e6
 
 
 def completed(

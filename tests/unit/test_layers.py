@@ -46,8 +46,29 @@ def test_every_python_folder_at_the_top_has_its_layer() -> None:
     assert folders - {"tests"} == set(PACKAGES)
 
 
-@pytest.mark.parametrize("python", [SYSTEM_PYTHON, sys.executable])
-def test_what_travels_to_a_host_imports_with_nothing_else_on_the_path(python: str, tmp_path: Path) -> None:
+def _python(version: str) -> str:
+    """A Python of this version: the machine's, this environment's, one on the path, or one that pyenv keeps."""
+    kept = (Path.home() / ".pyenv/versions").glob(f"{version}.*/bin/python")
+    for python in (SYSTEM_PYTHON, sys.executable, shutil.which(f"python{version}"), *map(str, kept)):
+        if python is not None and _version(python) == version:
+            return python
+    pytest.skip(f"this machine has no Python {version}")
+
+
+def _version(python: str) -> str:
+    said = subprocess.run(
+        [python, "-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return said.stdout.strip()
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13"])
+def test_what_travels_to_a_host_imports_with_nothing_else_on_the_path(version: str, tmp_path: Path) -> None:
+    """By Debian 12's Python and by Debian 13's."""
+    python = _python(version)
     for file in sent_files():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
