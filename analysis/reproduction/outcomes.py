@@ -121,7 +121,10 @@ def judged(entry: Entry, evidence: Sequence[Evidence]) -> Judged:
     own = [one for one in own if one.held != "not run yet" or one.part not in known]
     outcome = _outcome(own)
     wrong = {one.part for one in own if one.held == "contradicted"}
-    shown = {one.part for one in evidence if one.explains and one.held == "holds"}
+    tried = [one for one in evidence if one.explains]
+    shown = {one.part for one in tried if one.held == "holds"} - {
+        one.part for one in tried if one.held == "contradicted"
+    }
     return Judged(entry, outcome, tuple(evidence), explained=bool(wrong) and wrong <= shown)
 
 

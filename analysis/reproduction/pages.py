@@ -141,10 +141,9 @@ def _over_all(
     if against:
         yield "\n## What contradicts\n\n| entry | what | shown by | why |\n|---|---|---|---|\n"
         for one in against:
-            shown = (
-                "; ".join(dict.fromkeys(e.says for e in one.evidence if e.explains and e.held == "holds"))
-                or "unexplained"
-            )
+            shown = "; ".join(dict.fromkeys(e.says for e in one.evidence if e.explains and e.held == "holds"))
+            if not one.explained:
+                shown = f"in part: {shown}" if shown else "unexplained"
             yield f"| {entry_link(one.entry.id)} | {cell(one.entry.title)} | {cell(shown)} | {cell(short(one.reason))} |\n"
     by_id = {one.entry.id: one for judged in by_thesis.values() for one in judged}
     yield from learned.section(theses, by_id)

@@ -187,6 +187,8 @@ def test_a_contradiction_counts_until_a_run_shows_why() -> None:
     assert judged(entry(), wrong).failed
     assert judged(entry(), [*wrong, *seen(("order", "contradicted"), explains=True)]).failed
     assert not judged(entry(), [*wrong, *seen(("order", "holds"), explains=True)]).failed
+    halved = seen(("order", "holds"), ("order", "contradicted"), explains=True)
+    assert judged(entry(), [*wrong, *halved]).failed, "one of two explanations of a part is wrong"
     elsewhere = [dataclasses.replace(one, part="2") for one in seen(("order", "holds"), explains=True)]
     assert judged(entry(), [*wrong, *elsewhere]).failed
 
