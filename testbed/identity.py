@@ -75,17 +75,19 @@ def newest_of(run: PlannedRun, kind: str, runs: Sequence[results.Run]) -> result
     Where several do, complete ones come before failed ones and newer before older.
     """
     wanted = run.inputs(kind)
-    answers = [
+    candidates = [
         result
         for result in runs
-        if result.host == kind
-        and result.seed == run.seed
-        and _says_the_same(inputs_of(result), wanted.spec, wanted.traces)
+        if result.host == kind and result.seed == run.seed and answers(result, wanted.spec, wanted.traces)
     ]
-    return max(answers, key=lambda result: (result.complete, result.timing.get("ended", 0), result.run), default=None)
+    return max(
+        candidates, key=lambda result: (result.complete, result.timing.get("ended", 0), result.run), default=None
+    )
 
 
-def _says_the_same(inputs: Mapping[str, Any], spec: str, traces: Mapping[str, str]) -> bool:
+def answers(result: results.Run, spec: str, traces: Mapping[str, str]) -> bool:
+    """Whether a run was made from a resolved experiment of this digest and these traces."""
+    inputs = inputs_of(result)
     return inputs.get("spec") == spec and dict(inputs.get("traces", traces)) == dict(traces)
 
 

@@ -114,10 +114,15 @@ def spec_digest(spec: Mapping[str, Any]) -> str:
 
     What is not set does not count, so that a key which later versions add changes no digest of files without it.
     """
-    decisive = {key: value for key, value in spec.items() if key not in NOT_IN_HASH}
-    if isinstance(decisive.get("captures"), dict):  # whether files stay is decided after the run
-        decisive["captures"] = {key: value for key, value in decisive["captures"].items() if key != "keep"}
-    return digest(_given(decisive))[:20]
+    return digest(decisive(spec))[:20]
+
+
+def decisive(spec: Mapping[str, Any]) -> Any:
+    """What of a resolved experiment decides its packets, without what is not set."""
+    parts = {key: value for key, value in spec.items() if key not in NOT_IN_HASH}
+    if isinstance(parts.get("captures"), dict):  # whether files stay is decided after the run
+        parts["captures"] = {key: value for key, value in parts["captures"].items() if key != "keep"}
+    return _given(parts)
 
 
 def _given(value: Any) -> Any:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RESULTS = "results"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Experiment:
     """An experiment's results as they were when they were loaded; `load` again after further runs.
 
@@ -41,6 +41,11 @@ class Experiment:
     runs: tuple[Run, ...]
     missing: tuple[str, ...] = ()
     file: Path | None = None
+
+    def __repr__(self) -> str:
+        swept = f" over {', '.join(self.parameters)}" if self.parameters else ""
+        missing = f", {len(self.missing)} missing" if self.missing else ""
+        return f"<Experiment {self.name}: {len(self)} runs{swept}{missing}>"
 
     @property
     def name(self) -> str:

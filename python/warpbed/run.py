@@ -21,11 +21,14 @@ from warpbed.table import Table
 TIMELINE = "timeline"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """One run. What it has of records and metrics depends on how it ended: `complete` says whether it has them."""
 
     found: results.Run
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id}: {self.verdict}>"
 
     @property
     def id(self) -> str:

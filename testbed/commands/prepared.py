@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from hosts.per_kernel import RunHosts, open_hosts
 from hosts.registry import HOST_KINDS
 from testbed.experiments import Prepared, prepare
 from testbed.identity import newest_of, run_id
+from testbed.other_runs import note, others
 from testbed.repeats import wanted_ids
 from testbed.results import Results
 from testbed.selection import select
@@ -95,7 +97,11 @@ def results_of(options: argparse.Namespace) -> tuple[Path, list[str] | None]:
     if path.suffix in (".yml", ".yaml"):
         prepared = prepare(path)
         results = Results(options.results, prepared.experiment.name)
-        folder, names = results.folder, answered_ids(prepared, kind_of(prepared, options), results)
+        kind = kind_of(prepared, options)
+        folder, names = results.folder, answered_ids(prepared, kind, results)
+        there = load_experiment(folder) if folder.is_dir() else ()
+        if not {run.run for run in there if run.complete} & set(names) and (left := others(prepared.runs, kind, there)):
+            print(note(folder.name, len(left)), file=sys.stderr)
     else:
         folder, names = options.results / options.experiment, None
     if not folder.is_dir():

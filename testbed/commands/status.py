@@ -17,8 +17,11 @@ from testbed.commands.output import add_format, render
 from testbed.commands.prepared import hosts_of, kind_of
 from testbed.experiments import Prepared, prepare
 from testbed.identity import changed, newest_of, run_id
+from testbed.other_runs import differences, note, others
 from testbed.results import Results
 
+OTHER = "not in the file"
+"""The state of a run that was made from another form of the file."""
 HELP = "which runs of an experiment are there, and which of their inputs have changed since"
 
 
@@ -41,21 +44,29 @@ def main(options: argparse.Namespace) -> int:
         host = None if now is None else now.of(run.experiment)
         done = _by_id(there, run_id(run, plan, host)) if host is not None else None
         done = done or newest_of(run, kind, there)
-        differences = [] if done is None else changed(done, run, plan, host)
+        since = [] if done is None else changed(done, run, plan, host)
         rows.append(
             {
                 "run": run.label() if done is None else done.run,
                 "state": "missing" if done is None else done.status,
                 "verdict": "" if done is None else done.verdict,
-                "changed since": ", ".join(differences),
+                "changed since": ", ".join(since),
             }
         )
+    left = others(prepared.runs, kind, there)
+    rows += [
+        {"run": done.run, "state": OTHER, "verdict": done.verdict,
+         "changed since": "; ".join(differences(done, prepared.runs))}
+        for done in left
+    ]  # fmt: skip
     print(render(rows, options.format), end="")
     if options.format == "table":
         if why_not:
             print(f"kernels and modules were not compared: {why_not}")
         complete = sum(row["state"] == "complete" and not row["changed since"] for row in rows)
-        print(f"{complete} of {len(rows)} runs are there and made from what is here now")
+        print(f"{complete} of {len(prepared.runs)} runs are there and made from what is here now")
+        if left:
+            print(note(folder.name, len(left)))
     return 0
 
 

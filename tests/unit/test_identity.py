@@ -15,7 +15,7 @@ from analysis.results import parse_run
 from hosts.identity import KernelInputs, kernel_inputs
 from hosts.virtual.userland import versions
 from plan.model import Plan
-from testbed import identity
+from testbed import identity, other_runs
 from testbed.experiments import Prepared, prepare
 from testbed.runs import spec_digest
 from tests import lab
@@ -153,3 +153,21 @@ def test_an_expectation_about_runs_that_were_not_asked_for_is_not_judged() -> No
     assert check_all([claim], [cubic], unasked=[{"cca": "medley"}]) == ()
     misspelt = {**claim, "where": {"cca": "medly"}}
     assert [f.outcome for f in check_all([misspelt], [cubic], unasked=[{"cca": "medley"}])] == ["not comparable"]
+
+
+def test_runs_of_an_older_form_of_the_file_are_named_with_what_differs(tmp_path: Path) -> None:
+    """They are missing from what the file asks for, and would else be there unseen."""
+    before = prepare(lab.write(tmp_path, lab.SMALL))
+    old = done(before, FakeHost(VERSIONS))
+    assert other_runs.others(before.runs, "virtual", [old]) == []
+    assert other_runs.others(before.runs, "vm", [old]) == [], "made on another kind of host, and asked for there"
+    now = prepare(lab.write(tmp_path, lab.SMALL + "hosts: {overhead: 30us}\nmetrics: [utilization]\n"))
+    assert other_runs.others(now.runs, "virtual", [old]) == [old]
+    assert other_runs.differences(old, now.runs) == ["hosts.overhead: auto → 30us"]
+    assert "hosts.overhead: not set → 30us" in other_runs.differences(
+        replace(old, spec={key: value for key, value in old.spec.items() if key != "hosts"}), now.runs
+    )
+    assert other_runs.differences(replace(old, seed=77), before.runs) == ["seed 77"]
+    (many,) = other_runs.others(now.runs, "virtual", [replace(old, spec={})])
+    *named, rest = other_runs.differences(many, now.runs)
+    assert len(named) == other_runs.MOST_DIFFERENCES and rest.endswith(" more")

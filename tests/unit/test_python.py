@@ -57,6 +57,11 @@ def test_a_table_says_the_same_in_arrow_pandas_and_polars(experiment: warpbed.Ex
     ]
 
 
+def test_a_notebook_shows_one_line_for_what_it_names(experiment: warpbed.Experiment) -> None:
+    assert repr(experiment) == f"<Experiment {experiment.name}: 12 runs over cca, buffer>"
+    assert repr(experiment.runs[0]) == f"<Run {experiment.runs[0].id}: valid>"
+
+
 def test_values_without_a_common_type_become_text_and_markup_stays_text() -> None:
     table = warpbed.Table.of([{"a": 1, "b": [1, 2]}, {"a": "<b>", "c": None}])
     assert table.rows == [{"a": "1", "b": "[1, 2]", "c": None}, {"a": "<b>", "b": None, "c": None}]
