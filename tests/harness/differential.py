@@ -78,7 +78,7 @@ def compare(
     proportional rate reduction owns the window; it only must not exceed the one before, and is compared again once
     recovery is over.  So it is where a loss is found while rate reduction owns the window: without SACK the kernel stays
     in recovery until something beyond it is ACKed, and if nothing is, the timeout's ssthresh comes from that reduced
-    window.  Between hooks the window may change for one reason alone: it was not used for an RTO (RFC 2861).
+    window.  Between hooks the window may change for two reasons alone: a loss was undone, or it was not used for an RTO (RFC 2861).
     """
     driver: _Driver | None = None
     result = Comparison()
@@ -153,7 +153,10 @@ class _Driver:
             self.differs(h, what, kernel, wanted)
 
     def explain(self, h: Hook) -> None:
-        """What the stack did to the window since the last hook: nothing, or it was not used for an RTO."""
+        """What the stack did to the window since the last hook: nothing, or what an undo asked for, or it was not used for an RTO."""
+        if self.last.hook == "U":  # outside of fast recovery, where a late DSACK asks for it
+            self.check(h, "cwnd after an undo", h.cwnd, self.spec.cwnd)
+            return
         idle = (h.now_us - self.last.now_us) / 1e6 >= LEAST_RTO_S
         if h.cwnd != self.last.cwnd:
             if not (idle or not self.limited) or not min(INITIAL_WINDOW, self.last.cwnd) <= h.cwnd < self.last.cwnd:

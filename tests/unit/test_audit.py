@@ -182,6 +182,21 @@ def test_the_comparison_sees_an_undo_that_gives_back_too_much() -> None:
     assert seen(changed(lost, len(lost) - 2, count=10)) == {("L", "ssthresh")}
 
 
+def test_the_comparison_knows_an_undo_after_fast_recovery_has_ended() -> None:
+    """A late DSACK has the stack call undo_cwnd() in an open connection (tcp_try_undo_dsack()): the next hook sees that window and no other."""
+    last = {"now_us": 200_000, "una": 1 + 1448 * 5, "delivered": 6}
+    reduced = [hook("L", cwnd=15, count=7, state=3, **last), hook("S", cwnd=7, ssthresh=7, count=OPEN, state=3, **last)]
+    late = {"now_us": 250_000, "una": 1 + 1448 * 6, "delivered": 7, "count": 1}
+    undone = [
+        hook("P", cwnd=7, ssthresh=7, rtt_us=50_000, **late), hook("U", cwnd=7, ssthresh=7, **{**late, "count": 15}),
+        hook("P", cwnd=15, rtt_us=50_000, **{**late, "now_us": 251_000, "delivered": 8}),
+    ]  # fmt: skip
+    whole = [*slow_start(), *reduced, *undone]
+    assert changed(whole, 0).mismatches == [] and changed(whole, 0).undos == 1
+    assert seen(changed(whole, len(whole) - 1, cwnd=14)) == {("P", "cwnd after an undo")}
+    assert seen(changed(whole, len(whole) - 1, cwnd=30)) == {("P", "cwnd after an undo")}
+
+
 def test_the_situations_are_those_that_the_audit_missed() -> None:
     """Each algorithm of the project is compared in them: its test asks for situations() or rough(); windows of thousands of packets have
     a test of their own (test_long_fat_paths.py), which lists all algorithms."""
