@@ -183,7 +183,7 @@ def test_the_comparison_sees_an_undo_that_gives_back_too_much() -> None:
 
 
 def test_the_comparison_knows_an_undo_after_fast_recovery_has_ended() -> None:
-    """A late DSACK has the stack call undo_cwnd() in an open connection (tcp_try_undo_dsack()): the next hook sees that window and no other."""
+    """A late DSACK has the stack call undo_cwnd() in an open connection (tcp_try_undo_dsack()): the next hook sees that window."""
     last = {"now_us": 200_000, "una": 1 + 1448 * 5, "delivered": 6}
     reduced = [hook("L", cwnd=15, count=7, state=3, **last), hook("S", cwnd=7, ssthresh=7, count=OPEN, state=3, **last)]
     late = {"now_us": 250_000, "una": 1 + 1448 * 6, "delivered": 7, "count": 1}
