@@ -223,6 +223,17 @@ def settled_top(trace: Trace, below: float) -> float | None:
     return max(itertools.dropwhile(lambda value: value >= below, values[fallen + 1 :]), default=None)
 
 
+@compares("afifi2014-fig21", "afifi2014-fig18-short", "3")
+def _share(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    """The flow under test and ten more share the link; the thesis prints no share, so the bound is calculated (catalogue, `how`)."""
+    rate_mbps, flows = 100.0, 11
+    own = [run.metrics.get("flows") or [] for run in of(runs, cca="reno")]
+    got = [float(flow["goodput_mbps"]) for each in own for flow in each if flow["flow"] == "f1" and flow["goodput_mbps"]]
+    if got:
+        words = f"NewReno's Mbit/s where an eleventh of the link would be {rate_mbps / flows:.2f}"
+        yield within("3", words, got, -math.inf, rate_mbps / flows)
+
+
 @compares("afifi2014-fig27", "afifi2014-fig27", "1", "2")
 def _windows_four(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     largest = [
