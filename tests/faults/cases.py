@@ -35,7 +35,7 @@ from testbed.finish import main as finish_main
 from testbed.identity import run_id
 from testbed.results import ASIDE, Results
 from tests import pcap_craft
-from tests.faults.forks import forked
+from tests.faults.forks import forked, imitate, note_imports
 
 PACKETS, PAYLOAD = 10, 1000
 CAMPAIGN = f"""\
@@ -98,8 +98,8 @@ class Transfer:
         self.ends.with_name("c.yml").write_text(CAMPAIGN)
 
     def work(self) -> int:
-        setattr(remote, "ask", self._ask)  # noqa: B010 — in a process of its own, where nobody puts it back
-        setattr(remote, "fetch", self._fetch)  # noqa: B010
+        imitate(remote, "ask", self._ask)
+        imitate(remote, "fetch", self._fetch)
         campaign = load(self.ends.with_name("c.yml"))[0]
         journal = Journal(self.results / "demo")
         conductor = Conductor(
@@ -232,7 +232,7 @@ class Run:
         self.file.write_text(EXPERIMENT)
 
     def work(self) -> int:
-        setattr(runner, "_collect", _collect_in_fork)  # noqa: B010 — as in Transfer
+        imitate(runner, "_collect", _collect_in_fork)
         return ended(self._execute)
 
     def _execute(self) -> int:
@@ -291,7 +291,7 @@ def _collect_in_fork(folder: Path, _cpu: int) -> dict[str, str] | None:
             sys.argv = ["finish", str(folder)]
             code = 1
             try:
-                code = finish_main()
+                code = note_imports(finish_main())
             except BaseException:  # noqa: BLE001 — as the interpreter ends
                 traceback.print_exc()
             sys.stderr.flush()
@@ -306,7 +306,7 @@ class Unsynced(Transfer):
     """A transfer as it should not be: published before its files are on the disk. A cut of the power has to find it wrong."""
 
     def work(self) -> int:
-        setattr(published, "sync_tree", lambda folder: None)  # noqa: B010 — as in Transfer
+        imitate(published, "sync_tree", lambda folder: None)
         return super().work()
 
 

@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import signal
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 LONGEST_S = 120
+_noted: int | None = None
+"""The file that takes the names of imported modules, while `warm` looks for them."""
 
 
 def forked(work: Callable[[], int]) -> tuple[int, str]:
@@ -32,3 +38,32 @@ def forked(work: Callable[[], int]) -> tuple[int, str]:
         _, status = os.waitpid(child, 0)
         words.seek(0)
         return os.waitstatus_to_exitcode(status), words.read().decode(errors="replace")
+
+
+def warm(work: Callable[[], int]) -> None:
+    """Do the work once in a child, and import here what it imported: each further child has it from the start. That is most of the
+    time that a command takes."""
+    global _noted
+    with tempfile.TemporaryFile() as names:
+        _noted = names.fileno()
+        forked(lambda: note_imports(work()))
+        _noted = None
+        names.seek(0)
+        for name in dict.fromkeys(names.read().decode().split()):
+            with contextlib.suppress(ImportError):  # what is only there inside another module
+                importlib.import_module(name)
+
+
+def note_imports(code: int = 0) -> int:
+    """Called at the end of a child; the exit code that was given."""
+    if _noted is not None:
+        os.write(_noted, "".join(f"{name}\n" for name in sys.modules if name != "__main__").encode())
+    return code
+
+
+def imitate(module: ModuleType, name: str, instead: Any) -> None:
+    """Put something in the place of a module's name, in a process that ends after its work. A name that the module no longer has is
+    an error: the case would do without what it imitates."""
+    if not hasattr(module, name):
+        raise AttributeError(f"{module.__name__} has no {name} any more, which the case imitates")
+    setattr(module, name, instead)

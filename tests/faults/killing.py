@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests import reliability
 from tests.faults.cases import Case
-from tests.faults.forks import forked
+from tests.faults.forks import forked, warm
 from tests.faults.registry import CASES
 from tests.processes import processes_of
 from tests.waiting import wait_until
@@ -48,6 +48,9 @@ def run(name: str, folder: Path, kills: int, seed: int) -> Outcome:
         case: Case = CASES[name](data)
         case.prepare()
         if number == 0:
+            warm(case.work)
+            shutil.rmtree(data)
+            case.prepare()
             begun = time.monotonic()
             code, words = forked(case.work)
             took_s = time.monotonic() - begun

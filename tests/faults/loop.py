@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.faults.cases import Case
-from tests.faults.forks import forked
+from tests.faults.forks import forked, warm
 from tests.faults.registry import CASES, ON_SOCKETS
 
 NUMBERS = ctypes.c_longlong * 5
@@ -78,6 +78,10 @@ def run(
         shutil.rmtree(data, ignore_errors=True)
         case: Case = CASES[name](data)
         case.prepare()
+        if number == first:
+            warm(case.work)
+            shutil.rmtree(data)
+            case.prepare()
         state[CALLS], state[FAULTS], state[ERROR], state[STAYS] = 0, 0, ERRORS[error], int(stays)
         state[TARGET] = number
         code, words = forked(case.work)

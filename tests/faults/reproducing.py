@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from hosts.per_kernel import RunHosts
 from testbed import cli, runner
 from testbed.commands import reproduce
 from testbed.commands import run as run_command
 from testbed.reproduction.bindings import read
 from tests.catalogues import catalogue
 from tests.faults.cases import EXPERIMENT, RecordedHost, _collect_in_fork, whole_runs
+from tests.faults.forks import imitate
 
 CATALOGUE = catalogue("{claims: [Something arrives]}")
 CLAIM = """\
@@ -35,9 +37,9 @@ class Reproduce:
         (thesis / "faulty.yml").write_text(EXPERIMENT + CLAIM)
 
     def work(self) -> int:
-        setattr(runner, "_collect", _collect_in_fork)  # noqa: B010 — in a process of its own, where nobody puts it back
-        setattr(run_command, "ready_host", lambda kind, experiment: RecordedHost())  # noqa: B010
-        setattr(reproduce, "read", lambda: read(self.world))  # noqa: B010
+        imitate(runner, "_collect", _collect_in_fork)
+        imitate(run_command, "ready_hosts", lambda kind, asked: RunHosts(RecordedHost()))
+        imitate(reproduce, "read", lambda: read(self.world))
         words = [
             "reproduce",
             "--jobs=1",

@@ -24,6 +24,7 @@ from tests import reliability
 from tests.faults import loop
 
 CASES = ("transfer", "collect", "run", "reproduce", "store load")
+WAYS = [("EIO", False), ("ENOSPC", True), ("SHORT", False), ("ENOSPC", False)]
 MEMORY = Path("/dev/shm")
 """What is tried is which call fails, not how long a disk takes."""
 
@@ -38,10 +39,10 @@ def main() -> int:
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     chosen = [options.case] if options.case else CASES
-    ways = [(options.error, options.stays)] if options.error else [("EIO", False), ("ENOSPC", True), ("SHORT", False)]
+    ways = [(options.error, options.stays)] if options.error else WAYS
     violations = 0
-    for case in chosen:
-        for error, stays in ways:
+    for error, stays in ways:
+        for case in chosen:
             outcome = row(case, error, options.first, options.step, stays=stays)
             wrong: list[str] = outcome.pop("violations")
             violations += len(wrong)
