@@ -30,6 +30,8 @@ from network.model import address_plan, path
 from plan.model import FlowPlan, Plan
 
 INTERVAL_S = 0.1
+NOT_READ = "io"
+"""The layer of a failure that is the operating system's and not the capture's."""
 IPERF3 = "iperf3"
 IPERF3_COOKIE_BYTES = 37
 BEFORE_DATA_BYTES = {IPERF3: IPERF3_COOKIE_BYTES, "file": 0}
@@ -209,7 +211,10 @@ def _analyze(
         summary = pcap.analyze(file, out, interval_s=INTERVAL_S, start_ns=start_ns, threads=1, flows=flows, clock=clock)
     except pcap.CaptureError as error:
         raise CollectError(f"{file}: {error}") from error
-    damage += [Damage(file.name, failure.offset, failure.message) for failure in summary.errors]
+    for failure in summary.errors:
+        if failure.layer == NOT_READ:  # it may be whole; a run whose rest could not be read is no result
+            raise CollectError(f"{file}: {failure.message}")
+        damage.append(Damage(file.name, failure.offset, failure.message))
     if summary.first_bad is not None:
         remark = f"{summary.bad_packets} packets are not what they say, the first: {summary.first_bad.message}"
         damage.append(Damage(file.name, summary.first_bad.offset, remark))

@@ -66,7 +66,7 @@ class Document:
         if self._count > MAX_NODES or depth > MAX_DEPTH:
             raise SpecError([Problem(self.file, 1, "", f"more than {MAX_NODES} values or {MAX_DEPTH} levels")])
         if isinstance(node, Mapping):
-            return {str(key): self._plain(value, depth + 1) for key, value in node.items()}
+            return {self._text(str(key)): self._plain(value, depth + 1) for key, value in node.items()}
         if isinstance(node, list):
             return [self._plain(value, depth + 1) for value in node]
         if isinstance(node, bool) or node is None:
@@ -75,10 +75,20 @@ class Document:
             raise SpecError(
                 [Problem(self.file, 1, "", f"a whole number of {node.bit_length()} bits; at most {MAX_BITS}")]
             )
-        for kind in (int, float, str):
+        for kind in (int, float):
             if isinstance(node, kind):
                 return kind(node)
-        return str(node)
+        return self._text(str(node))
+
+    def _text(self, text: str) -> str:
+        """The text, of characters that a file can hold; an escape such as "\\uD800" stands for half of one."""
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            half = f"\\u{ord(text[error.start]):04X}"
+            message = f"{half} is half a character, which no file can hold; write the whole one"
+            raise SpecError([Problem(self.file, 1, "", message)]) from error
+        return text
 
     def with_lines(self, moved: Mapping[Loc, int]) -> Document:
         """The same file, where the values at some places come from other lines (those of a sweep)."""

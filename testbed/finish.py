@@ -42,7 +42,7 @@ def finish(folder: Path, is_new: bool = False) -> None:
     """
     try:
         _finish(folder, is_new)
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError) as error:
+    except (LookupError, StopIteration, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError) as error:
         if is_new:  # what was written here a moment ago is right, so this is a defect, to be told as one
             raise
         raise UsageError(

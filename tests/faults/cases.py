@@ -163,7 +163,7 @@ class Transfer:
 
     def _note_loss(self, attempt: str) -> None:
         """The end's files may go only where the run is here, whole or kept as failed, or the journal says what became of it."""
-        if not self._is_here(attempt):
+        if (self.ends / f"{attempt}.begun").exists() and not self._is_here(attempt):
             self.lost.write_text(attempt)
 
     def _is_here(self, attempt: str) -> bool:
@@ -349,11 +349,28 @@ def whole_runs(folder: Path, wanted: int | None, settled: bool) -> list[str]:
         wrong += [f"{run.name}: {text}" for text in integrity.problems(run, document)]
         if not document.get(integrity.KEY) or document.get("verdict") is None:
             wrong.append(f"{run.name} was published before it was finished")
+        else:
+            wrong += _other(folder.name, document)
     if wanted is not None and complete != wanted:
         wrong.append(f"{complete} runs, {wanted} wanted")
     if settled and (left := list((folder.parent / ASIDE).glob("*"))):
         wrong.append(f"left aside: {[entry.name for entry in left]}")
     return wrong
+
+
+_first: dict[str, Any] = {}
+"""Verdict and metrics of the first run of each experiment, which is one without faults."""
+
+
+def _other(experiment: str, document: dict[str, Any]) -> list[str]:
+    """What a run says that the one without faults does not: an error of the disk is no result."""
+    said = {
+        "verdict": document["verdict"]["value"],
+        "reasons": sorted({reason["code"] for reason in document["verdict"]["reasons"]}),
+        "metrics": document["metrics"],
+    }
+    first = _first.setdefault(experiment, said)
+    return [f"{name} {said[name]} instead of {first[name]}" for name in said if said[name] != first[name]]
 
 
 def _packets(

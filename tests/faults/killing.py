@@ -49,6 +49,7 @@ def run(name: str, folder: Path, kills: int, seed: int) -> Outcome:
         case.prepare()
         if number == 0:
             warm(case.work)
+            case.check(whole=True, settled=True)  # what a run says, for all further ones
             shutil.rmtree(data)
             case.prepare()
             begun = time.monotonic()

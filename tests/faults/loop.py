@@ -80,6 +80,7 @@ def run(
         case.prepare()
         if number == first:
             warm(case.work)
+            case.check(whole=True, settled=True)  # what a run says, for all further ones
             shutil.rmtree(data)
             case.prepare()
         state[CALLS], state[FAULTS], state[ERROR], state[STAYS] = 0, 0, ERRORS[error], int(stays)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fuzz what reads files from others.
 
-    python -m tests.fuzz.whole TARGET|all [--seconds N] [--seed N] [--inputs N] [--found DIR] [--record]
+    python -m tests.fuzz.whole TARGET|captures|all [--seconds N] [--seed N] [--inputs N] [--found DIR] [--record]
 
 Exit codes: 0 nothing found; 1 findings, which lie in --found with what they led to. --record adds the CPU time to
 docs/reliability.json.
@@ -20,10 +20,12 @@ import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from collectors import fuzz as native_fuzz
 from tests import reliability
 from tests.fuzz.mutate import changed
 from tests.fuzz.targets import TARGETS, Target
 
+CAPTURES = "captures"
 HANG_S = 20.0
 MEMORY_BYTES = 3 << 30
 
@@ -56,6 +58,25 @@ def run(name: str, place: Path, seed: int, *, inputs: int = 10**9, seconds: floa
     return outcome
 
 
+def of_captures(seconds: float, found: Path) -> Outcome:
+    """The collector's two targets, by libFuzzer, half of the time each. Raises NativeError where they cannot be built."""
+    outcome = Outcome()
+    for target in native_fuzz.TARGETS:
+        native_fuzz.build()
+        before = _children_s()
+        done = native_fuzz.run(target, max(1, round(seconds / len(native_fuzz.TARGETS))), found / target)
+        outcome.cpu_s += _children_s() - before
+        outcome.inputs += done.executions
+        if done.finding is not None:
+            outcome.findings[f"{target}: {done.finding}"] = done.finding.read_bytes()
+    return outcome
+
+
+def _children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def judge(target: Target, data: bytes, outcome: Outcome) -> str:
     """What is wrong with how a file is taken; empty where nothing is."""
     begun = time.process_time()
@@ -74,19 +95,23 @@ def judge(target: Target, data: bytes, outcome: Outcome) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.whole", description=__doc__.partition("\n")[0])
-    parser.add_argument("target", choices=["all", *TARGETS])
+    parser.add_argument("target", choices=["all", CAPTURES, *TARGETS])
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--inputs", type=int, default=10**9)
     parser.add_argument("--seed", type=int, default=time.time_ns())
     parser.add_argument("--found", type=Path)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    if options.target != CAPTURES:  # libFuzzer has a bound of its own
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     found = options.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))
     bad = 0
     for name in TARGETS if options.target == "all" else [options.target]:
-        with tempfile.TemporaryDirectory() as place:
-            outcome = run(name, Path(place), options.seed, inputs=options.inputs, seconds=options.seconds)
+        if name == CAPTURES:
+            outcome = of_captures(options.seconds, found.resolve())
+        else:
+            with tempfile.TemporaryDirectory() as place:
+                outcome = run(name, Path(place), options.seed, inputs=options.inputs, seconds=options.seconds)
         print(
             f"{name}: {outcome.inputs} inputs, {outcome.refused} refused, {outcome.cpu_s:.0f} s of CPU, "
             f"{len(outcome.findings)} findings",
@@ -100,7 +125,7 @@ def main() -> int:
         bad += len(outcome.findings)
         if options.record:
             entry = {
-                "by": "changes at random",
+                "by": "libFuzzer, two targets" if name == CAPTURES else "changes at random",
                 "inputs": outcome.inputs,
                 "cpu_s": round(outcome.cpu_s),
                 "open": len(outcome.findings),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,17 @@ def test_a_capture_that_is_cut_is_used_up_to_there_and_told(tmp_path: Path) -> N
     assert place.file == "d1-eth0.pcap"
     assert 0 < place.offset < (tmp_path / "d1-eth0.pcap").stat().st_size
     assert str(place).startswith(f"d1-eth0.pcap: byte {place.offset}: ")
+
+
+def test_a_capture_that_the_disk_does_not_give_whole_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def analyze(*given: Any, **more: Any) -> wire.pcap.Summary:
+        broken = wire.pcap.Failure(None, "byte 512: io: Input/output error", 512, "io", None, None)
+        return replace(analyzed(*given, **more), errors=(broken,))
+
+    analyzed = wire.pcap.analyze
+    monkeypatch.setattr(wire.pcap, "analyze", analyze)
+    with pytest.raises(CollectError, match=r"s1-eth0.pcap: byte 512: io: Input/output error"):
+        read(raw(tmp_path))
 
 
 def test_a_capture_that_is_missing_or_none_stops(tmp_path: Path) -> None:

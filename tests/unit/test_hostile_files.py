@@ -54,6 +54,8 @@ def test_brackets_in_texts_are_no_levels(tmp_path: Path) -> None:
         ("duration: 5s", "duration: 99999999h", "longer than"),
         ("duration: 5s", f"duration: 5s\nseeds: [0x{'f' * 20000}]", "whole number of"),
         ("cca: cubic", 'cca: {name: medley, params: {init_cwnd: "1 timeout_cwnd=9"}}', "without blanks"),
+        ("title: One short flow", 'title: "One \\uD800 flow"', "half a character"),
+        ("title: One short flow", 'title: One\n"\\uDFFFx": 1', "half a character"),
     ],
 )
 def test_values_out_of_all_bounds_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -141,7 +141,9 @@ impl Capture {
                 Ok(n) => have += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => {
-                    let layer = if self.compressed { Layer::Compression } else { Layer::Io };
+                    // What the operating system refuses has a number; the rest is the decompressor's.
+                    let broken = self.compressed && e.raw_os_error().is_none();
+                    let layer = if broken { Layer::Compression } else { Layer::Io };
                     self.ended = true;
                     result = Err(Error::outside(self.offset + have as u64, layer, e));
                     break;
@@ -223,4 +225,48 @@ fn first(data: &[u8], offset: u64) -> Result<Option<(Format, usize)>> {
     }
     let header = pcap::Header::parse(data, offset)?;
     Ok(header.map(|header| (Format::Pcap(header), pcap::HEADER)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives what it has, then what a broken disk says.
+    struct Disk(Cursor<Vec<u8>>);
+
+    impl Read for Disk {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            match self.0.read(to)? {
+                0 => Err(io::Error::from_raw_os_error(5)),
+                n => Ok(n),
+            }
+        }
+    }
+
+    /// Of the error that ends the first half of a capture.
+    fn layer(capture: &[u8], ends: bool) -> Option<Layer> {
+        let half = Cursor::new(capture.get(..capture.len() / 2)?.to_vec());
+        let reader = if ends { Capture::from_reader(half, false) } else { Capture::from_reader(Disk(half), false) };
+        reader.ok()?.fill(&mut Vec::new()).1.err().map(|error| error.layer())
+    }
+
+    #[test]
+    fn what_the_disk_refuses_is_no_damage_of_the_capture() {
+        let mut state = 1u32;
+        let plain: Vec<u8> = (0..40_000)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 24) as u8
+            })
+            .collect();
+        let mut gzip = Vec::new();
+        let packed = flate2::read::GzEncoder::new(plain.as_slice(), flate2::Compression::fast()).read_to_end(&mut gzip);
+        assert!(packed.is_ok());
+        let zstd = zstd::encode_all(plain.as_slice(), 1).unwrap_or_default();
+        assert_eq!(layer(&plain, false), Some(Layer::Io));
+        for capture in [gzip, zstd] {
+            assert_eq!(layer(&capture, false), Some(Layer::Io));
+            assert_eq!(layer(&capture, true), Some(Layer::Compression));
+        }
+    }
 }
