@@ -9,15 +9,15 @@ import shlex
 import shutil
 import subprocess
 import tarfile
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, Protocol, Self, cast
 
 from base.errors import WarpbedError
 from base.paths import ROOT, sent_files
+from hosts import answers
 from hosts.deadline import Deadline
 from plan.console import MODULES, SOURCE
 
@@ -28,6 +28,15 @@ ALIVE_S = 5
 """How often a silent machine is asked whether it is there."""
 LARGEST_FETCH_BYTES = 4 << 30
 LARGEST_TRAILER_BYTES = 1 << 20
+LARGEST_NAME_BYTES = 64 << 10
+DESCRIBING = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
+"""Entries of an archive that say something of the next."""
 ANY_NAME = re.compile(r"(?!\.\.?$)[^/\0]+")
 """Of a file in a folder."""
 FINAL = ("Permission denied", "Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED")
@@ -107,9 +116,11 @@ class Remote:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a program to its end, whatever its exit code. Raises UnreachableError."""
         try:
-            completed = subprocess.run(self.command(*arguments), input=data, capture_output=True, timeout=timeout_s)
+            completed = answers.call(self.command(*arguments), data, timeout_s)
         except subprocess.TimeoutExpired as error:
             raise UnreachableError(f"not done after {timeout_s:g} s") from error
+        except answers.TooMuchError as error:
+            raise UnreachableError(str(error)) from error
         if completed.returncode == SSH_FAILED:
             message = _message(completed.stderr, completed.returncode)
             raise UnreachableError(message, is_final=any(text in message for text in FINAL))
@@ -147,25 +158,23 @@ class Remote:
         """
         problem: Exception | None = None
         deadline = Deadline(limit_s)
-        with tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen(
-                self.command(*arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
-            )
-            assert process.stdin is not None and process.stdout is not None
-            with process.stdout, deadline.over(process):
-                try:
-                    process.stdin.write(data)
-                    process.stdin.close()
-                    take(deadline.counted(process.stdout))
-                    _read_to_the_end(process.stdout)
-                    process.wait(timeout_s)
-                except (tarfile.TarError, EOFError, BrokenPipeError, zlib.error, subprocess.TimeoutExpired) as error:
-                    problem = error
-                finally:
-                    process.kill()
-                    process.wait()
-            errors.seek(0)
-            message = errors.read()
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(self.command(*arguments), stdin=pipe, stdout=pipe, stderr=pipe)
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        errors = answers.Printed(process.stderr, answers.LAST_BYTES)
+        with process.stdout, deadline.over(process):
+            try:
+                process.stdin.write(data)
+                process.stdin.close()
+                take(deadline.counted(process.stdout))
+                _read_to_the_end(process.stdout)
+                process.wait(timeout_s)
+            except (tarfile.TarError, EOFError, BrokenPipeError, zlib.error, subprocess.TimeoutExpired) as error:
+                problem = error
+            finally:
+                process.kill()
+                process.wait()
+        message = errors.kept()
         if problem is not None or process.returncode:
             reason = deadline.reason or last_line(message) or str(problem or f"exit code {process.returncode}")
             raise UnreachableError(reason, is_final=any(text in reason for text in FINAL)) from problem
@@ -205,6 +214,17 @@ def _read_to_the_end(stream: Readable) -> None:
             raise tarfile.ReadError("it goes on after its end")
 
 
+class _Entry(tarfile.TarInfo):
+    """An entry whose name and attributes are no longer than some file could have: tarfile takes them into memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        entry = super().frombuf(buf, encoding, errors)
+        if entry.type in DESCRIBING and entry.size > LARGEST_NAME_BYTES:
+            raise tarfile.ReadError(f"a name or attributes of {entry.size} bytes")
+        return entry
+
+
 def unpack(stream: Readable, folder: Path, refuse: Callable[[str], None], names: re.Pattern[str] = ANY_NAME) -> None:
     """Put the plain files of a tar archive into a folder: what a machine sends must not land anywhere else.
 
@@ -212,7 +232,7 @@ def unpack(stream: Readable, folder: Path, refuse: Callable[[str], None], names:
     LARGEST_FETCH_BYTES
     """
     total = 0
-    with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|*") as archive:
+    with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|*", tarinfo=_Entry) as archive:
         for entry in archive:
             name = entry.name.removeprefix("./")
             total += entry.size

@@ -17,7 +17,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from analysis import terminal
-from base.text import clean, safe
+from base.text import clean, clean_lines, safe
 from store import files, folder, ingest, questions, reclaim
 from store import migrate as migration
 from store.connect import connected, database_url
@@ -38,7 +38,7 @@ def load(path: Path, database: str | None, out: TextIO) -> int:
                     print(clean(f"warning: {other}"), file=sys.stderr)
                 outcome, rows = ingest.ingest(connection, run_rows)
             except StoreUsageError as error:
-                print(error, file=sys.stderr)
+                print(clean_lines(str(error)), file=sys.stderr)
                 failed += 1
                 continue
             changed += outcome != "present"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from base.errors import WarpbedError
+from base.text import clean_lines
 from base.version import VERSION
 
 COMMANDS = {
@@ -99,13 +100,11 @@ def ended(command: Callable[[], int]) -> int:
     try:
         return command()
     except WarpbedError as error:
-        print(error, file=sys.stderr)
+        print(clean_lines(str(error)), file=sys.stderr)
         return error.exit_code
     except OSError as error:  # a full disk, a folder that cannot be read: it names the file, and the same call resumes
-        print(
-            f"{error.filename or 'a file'}: {error.strerror or error}; nothing half is left, run it again",
-            file=sys.stderr,
-        )
+        said = f"{error.filename or 'a file'}: {error.strerror or error}; nothing half is left, run it again"
+        print(clean_lines(said), file=sys.stderr)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
     return 1

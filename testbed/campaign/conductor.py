@@ -203,7 +203,10 @@ class Conductor:
         begun = time.monotonic()
         noted = ""
         while True:
-            place, reason = self._try_place(transfer)
+            try:
+                place, reason = self._try_place(transfer)
+            except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+                place, reason = None, f"an end answers what no agent of ours does ({type(error).__name__}: {error})"
             if place is not None:
                 return place
             if reason != noted:

@@ -48,10 +48,12 @@ def ask(name: str, end: End, do: str, timeout_s: float = REQUEST_TIMEOUT_S, **re
     except UnreachableError as error:
         raise UnreachableError(f"{name}: ssh: {last_line(str(error).encode())}") from error
     try:
-        answer: dict[str, Any] = json.loads(completed.stdout.decode(errors="replace").strip().splitlines()[-1])
-    except (ValueError, IndexError) as error:
+        answer: Any = json.loads(completed.stdout.decode(errors="replace").strip().splitlines()[-1])
+    except (ValueError, IndexError, RecursionError) as error:
         output = last_line(completed.stderr) or last_line(completed.stdout) or f"exit code {completed.returncode}"
         raise RefusedError(f"{name}: the agent gave no answer: {output}") from error
+    if not isinstance(answer, dict):
+        raise RefusedError(f"{name}: {last_line(completed.stdout)[:80]!r} is no answer of the agent's")
     if "refused" in answer:
         raise RefusedError(f"{name}: {answer['refused']}")
     return answer

@@ -15,6 +15,7 @@ from pathlib import Path
 from base.errors import UsageError, WarpbedError
 from base.files import replace_text
 from base.paths import ROOT
+from base.text import clean_lines
 from testbed import ansible
 from testbed.campaign import ends, judged, remote, table, virtual
 from testbed.campaign import status as campaign_status
@@ -138,7 +139,13 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
     stop = threading.Event()
     stop_on_signals(_Cancel(stop))
     conductor = Conductor(
-        campaign, hosts, results, journal, lambda message: print(message, flush=True), stop.is_set, options.again
+        campaign,
+        hosts,
+        results,
+        journal,
+        lambda message: print(clean_lines(message), flush=True),
+        stop.is_set,
+        options.again,
     )
     try:
         missing = conductor.conduct()
@@ -175,8 +182,10 @@ def _status(options: argparse.Namespace, campaign: Campaign, folder: Path) -> in
     status = campaign_status.read(campaign, folder)
     if options.format == "csv":
         print(render([asdict(status)], "csv"), end="")
+    elif options.format == "json":
+        print(status.as_json())
     else:
-        print(status.as_json() if options.format == "json" else campaign_status.render(campaign, status).rstrip("\n"))
+        print(clean_lines(campaign_status.render(campaign, status).rstrip("\n")))
     return 0
 
 
@@ -202,7 +211,7 @@ def _close_services(campaign: Campaign, journal: Journal) -> int:
                     remote.ask(name, end, "close", id=transfer)
                     print(f"{name}: {transfer} ended")
         except WarpbedError as error:
-            print(error, file=sys.stderr)
+            print(clean_lines(str(error)), file=sys.stderr)
             code = 1
     return code
 

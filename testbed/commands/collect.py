@@ -11,6 +11,7 @@ from typing import Any
 from analysis.errors import AnalysisError
 from analysis.results import load_run
 from base.errors import UsageError, WarpbedError
+from base.text import clean_lines
 from collectors.errors import CollectError, NativeError
 from testbed.commands.output import add_format, render
 
@@ -92,7 +93,7 @@ def _folders(paths: list[Path], *, told: bool) -> list[dict[str, Any]]:
         except DroppedError as error:  # of an experiment, the others can still be collected
             if len(folders) == 1:
                 raise
-            print(error, file=sys.stderr)
+            print(clean_lines(str(error)), file=sys.stderr)
             continue
         except (CollectError, AnalysisError) as error:
             raise WarpbedError(f"{folder}: {error}") from error

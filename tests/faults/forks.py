@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 LONGEST_S = 120
-_noted: int | None = None
+_noted: list[int] = []
 """The file that takes the names of imported modules, while `warm` looks for them."""
 
 
@@ -43,11 +43,10 @@ def forked(work: Callable[[], int]) -> tuple[int, str]:
 def warm(work: Callable[[], int]) -> None:
     """Do the work once in a child, and import here what it imported: each further child has it from the start. That is most of the
     time that a command takes."""
-    global _noted
     with tempfile.TemporaryFile() as names:
-        _noted = names.fileno()
+        _noted.append(names.fileno())
         forked(lambda: note_imports(work()))
-        _noted = None
+        _noted.clear()
         names.seek(0)
         for name in dict.fromkeys(names.read().decode().split()):
             with contextlib.suppress(ImportError):  # what is only there inside another module
@@ -56,8 +55,8 @@ def warm(work: Callable[[], int]) -> None:
 
 def note_imports(code: int = 0) -> int:
     """Called at the end of a child; the exit code that was given."""
-    if _noted is not None:
-        os.write(_noted, "".join(f"{name}\n" for name in sys.modules if name != "__main__").encode())
+    for file in _noted:
+        os.write(file, "".join(f"{name}\n" for name in sys.modules if name != "__main__").encode())
     return code
 
 

@@ -7,6 +7,7 @@ Both ends are imitated at the one place where they are asked, so that their answ
 from __future__ import annotations
 
 import struct
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from plan.samples import MAGIC
+from testbed import cli
 from testbed.campaign import remote
 from testbed.campaign.conductor import Conductor
 from testbed.campaign.ends import End
@@ -62,6 +64,9 @@ def answer(name: str, _end: End, do: str, _timeout_s: float = 0.0, **_: Any) -> 
     return {}
 
 
+ANSWER = answer
+
+
 def conduct(
     folder: Path, monkeypatch: pytest.MonkeyPatch, captures: int, samples: bytes
 ) -> tuple[list[str], list[dict[str, Any]]]:
@@ -76,7 +81,7 @@ def conduct(
         (target / "sockets.bin").write_bytes(samples)
         (target / "console.log").write_text("")
 
-    monkeypatch.setattr(remote, "ask", answer)
+    monkeypatch.setattr(remote, "ask", ANSWER)
     monkeypatch.setattr(remote, "fetch", fetch)
     journal = Journal(folder / "results/demo")
     conductor = Conductor(
@@ -121,3 +126,36 @@ def test_started_again_the_campaign_does_not_stumble_over_what_failed(
     second, events = conduct(tmp_path, monkeypatch, 1, MAGIC)
     assert first == second
     assert [event["event"] for event in events].count("failed") == 4, "what is settled is not tried again unasked"
+
+
+def test_an_end_that_answers_what_no_agent_does_is_given_up_and_the_campaign_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def strange(name: str, end: End, do: str, timeout_s: float = 0.0, **request: Any) -> dict[str, Any]:
+        asked.append(name)
+        return {"free_bytes": None} if name == "b" else answer(name, end, do, timeout_s, **request)
+
+    monkeypatch.setattr(sys.modules[__name__], "ANSWER", strange)
+    missing, events = conduct(tmp_path, monkeypatch, captures=0, samples=MAGIC)
+    assert len(missing) == 2 and "c" in asked
+    waiting = [event["reason"] for event in events if event["event"] == "waiting"]
+    assert waiting == ["an end answers what no agent of ours does (KeyError: 'interface')"]
+
+
+def test_words_of_an_end_do_not_move_the_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "c.yml").write_text(CAMPAIGN)
+    journal = Journal(tmp_path / "results/demo")
+    journal.add("begun", host="wan")
+    journal.add("missing", transfer="r0001-b", reason="b: \x1b[2J\x1b]0;title\x07gone")
+    options = ["campaign", "status", str(tmp_path / "c.yml"), "--results", str(tmp_path / "results")]
+    assert cli.main(options) == 0
+    shown = capsys.readouterr().out
+    assert "gone" in shown and "\x1b" not in shown and "\x07" not in shown
+
+    def refuse() -> int:
+        raise remote.RefusedError("b: \x1b[2J\nsecond line")
+
+    assert cli.ended(refuse) == 1
+    assert capsys.readouterr().err == "b: �[2J\nsecond line\n"

@@ -26,6 +26,7 @@ from base.netlink import (
     attribute,
     message,
 )
+from collectors import pcap as pcap_reader
 from collectors import queues, sockets, tcp_probe, wire
 from collectors.errors import CollectError, Damage
 from collectors.samples import samples
@@ -138,12 +139,12 @@ def test_a_capture_that_is_cut_is_used_up_to_there_and_told(tmp_path: Path) -> N
 
 
 def test_a_capture_that_the_disk_does_not_give_whole_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def analyze(*given: Any, **more: Any) -> wire.pcap.Summary:
-        broken = wire.pcap.Failure(None, "byte 512: io: Input/output error", 512, "io", None, None)
+    def analyze(*given: Any, **more: Any) -> pcap_reader.Summary:
+        broken = pcap_reader.Failure(None, "byte 512: io: Input/output error", 512, "io", None, None)
         return replace(analyzed(*given, **more), errors=(broken,))
 
-    analyzed = wire.pcap.analyze
-    monkeypatch.setattr(wire.pcap, "analyze", analyze)
+    analyzed = pcap_reader.analyze
+    monkeypatch.setattr(pcap_reader, "analyze", analyze)
     with pytest.raises(CollectError, match=r"s1-eth0.pcap: byte 512: io: Input/output error"):
         read(raw(tmp_path))
 

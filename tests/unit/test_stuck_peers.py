@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import shlex
 import struct
 import sys
 import tarfile
+import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -61,6 +64,51 @@ def test_a_host_that_goes_on_after_the_archives_end_is_cut_off(tmp_path: Path, m
     sends(tmp_path, monkeypatch, archive("a.pcap"), "exec cat /dev/zero")
     with pytest.raises(remote.UnreachableError, match="it goes on after its end"):
         remote.fetch("a", END, "t.a1", tmp_path / "files", limit_s=30.0)
+
+
+@pytest.mark.parametrize("stream", ["1", "2"])
+def test_a_host_that_answers_without_end_fills_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: str
+) -> None:
+    sends(tmp_path, monkeypatch, b'{"state": "absent"}\n', f"head -c 600000000 /dev/zero >&{stream}")
+    tracemalloc.start()
+    try:
+        if stream == "1":
+            with pytest.raises(remote.UnreachableError, match="a: ssh: it answers with more than 64 MiB"):
+                remote.ask("a", END, "status", id="t.a1")
+        else:
+            assert remote.ask("a", END, "status", id="t.a1") == {"state": "absent"}
+        assert tracemalloc.get_traced_memory()[1] < 150e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_errors_beside_an_archive_fill_neither_memory_nor_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sends(tmp_path, monkeypatch, b"", "head -c 200000000 /dev/zero >&2; echo no room >&2; exit 3")
+    monkeypatch.setattr(tempfile, "TemporaryFile", None)
+    with pytest.raises(remote.UnreachableError, match="no room"):
+        remote.fetch("a", END, "t.a1", tmp_path / "files", limit_s=30.0)
+
+
+def test_a_name_in_an_archive_that_fills_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = tarfile.TarInfo("a.pcap")
+    entry.pax_headers = {"comment": "x" * (100 << 20)}
+    data = gzip.compress(entry.tobuf(tarfile.PAX_FORMAT), 1)
+    sends(tmp_path, monkeypatch, data, ":")
+    tracemalloc.start()
+    try:
+        with pytest.raises(remote.UnreachableError, match="a name or attributes of 1048"):
+            remote.fetch("a", END, "t.a1", tmp_path / "files", limit_s=30.0)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("answer", ["[]", "7", '"x"', "[" * 100_000, "", "{"])
+def test_an_answer_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    sends(tmp_path, monkeypatch, answer.encode() + b"\n", ":")
+    with pytest.raises(remote.RefusedError, match=r"^a: "):
+        remote.ask("a", END, "probe")
 
 
 def test_files_that_come_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
