@@ -27,7 +27,7 @@ from tests.faults.registry import CASES
 from tests.processes import processes_of
 from tests.waiting import wait_until
 
-NAMES = ("transfer", "collect", "run", "reproduce")
+NAMES = ("transfer", "collect", "run", "reproduce", "store load")
 GONE_WITHIN_S = 60.0
 
 
@@ -88,7 +88,7 @@ def killed(case: Case, moment_s: float) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.killing", description=__doc__.partition("\n")[0])
     parser.add_argument("--case", choices=NAMES)
-    parser.add_argument("--kills", type=int, default=250, help="of each command")
+    parser.add_argument("--kills", type=int, default=200, help="of each command")
     parser.add_argument("--seed", type=int, default=time.time_ns())
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
