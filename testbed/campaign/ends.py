@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from base.errors import UsageError
 from base.nearest import nearest
+from base.text import clean
 from schema.base import Model
 from testbed.campaign.model import Campaign
 
@@ -92,7 +93,7 @@ def _read(text: str) -> Ends:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"inventory: {where}: {first.get('input')!r}: {first['msg']}") from error
+        raise UsageError(f"inventory: {clean(where)}: {first.get('input')!r}: {first['msg']}") from error
     except ValueError as error:
         raise UsageError(
             f"--ends: not JSON: {error}; playbooks/wan_campaign.yml gives it from the inventory"

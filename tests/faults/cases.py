@@ -131,6 +131,12 @@ class Transfer:
         side = "sender" if name == "a" else "receiver"
         if not (self.ends / f"{transfer}.{side}").exists():
             raise remote.RefusedError(f"{name}: no files of {transfer}")
+        self.files(name, _end, transfer, target)
+
+    @staticmethod
+    def files(name: str, _end: End, _transfer: str, target: Path) -> None:
+        """The files of an end."""
+        side = "sender" if name == "a" else "receiver"
         target.mkdir()
         (target / "eth0.pcap").write_bytes(pcap_craft.pcap(_packets()))
         (target / f"{side}.json").write_text(json.dumps({"bytes": PACKETS * PAYLOAD, "seconds": 0.5}))
@@ -140,21 +146,28 @@ class Transfer:
     def _ask(self, name: str, _end: End, do: str, _timeout_s: float = 0.0, **request: Any) -> dict[str, Any]:
         side = "sender" if name == "a" else "receiver"
         files = self.ends / f"{request.get('id', '')}.{side}"
+        if do == "start":
+            files.touch()
+            (self.ends / f"{request['id']}.begun").touch()
+        elif do == "remove":
+            self._note_loss(str(request["id"]))
+            files.unlink(missing_ok=True)
+        elif do == "status" and not files.exists():
+            return {"state": "absent"}
+        return self.answers(do, side)
+
+    @staticmethod
+    def answers(do: str, side: str) -> dict[str, Any]:
+        """What an end says of a transfer that it has made."""
         if do == "probe":
             return {
                 "time_ns": time.time_ns(), "boot_id": "x", "uid": 0, "free_bytes": 10**13, "interface": "eth0",
                 "algorithms": ["reno"], "kernel": {"release": "6.1"}, "tools": {}, "clock": {"source": None},
             }  # fmt: skip
         if do == "start":
-            files.touch()
-            (self.ends / f"{request['id']}.begun").touch()
             return {"state": "ready" if side == "receiver" else "running"}
         if do == "remove":
-            self._note_loss(str(request["id"]))
-            files.unlink(missing_ok=True)
             return {}
-        if not files.exists():
-            return {"state": "absent"}
         return {
             "state": "ended", "ok": True, "reason": "", "start_realtime_ns": pcap_craft.START_S * 10**9,
             "start_monotonic_ns": 0, "ended_s": 1.0, "capture_drops": 0, "captures_cut": False,

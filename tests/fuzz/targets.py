@@ -6,21 +6,32 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import subprocess
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import pytest
 
 from analysis import integrity
 from analysis.report import write_report
 from base.errors import WarpbedError
 from base.paths import ROOT
+from base.text import clean_lines
+from network import traces
 from store import folder as store_folder
 from testbed.bundle.unpack import unpack
+from testbed.campaign import attempt, remote, status
+from testbed.campaign.conductor import Conductor
+from testbed.campaign.ends import End, parse
+from testbed.campaign.journal import Journal
 from testbed.campaign.model import load as load_campaign
 from testbed.experiments import prepare
 from testbed.finish import finish
-from tests.faults.cases import Run
+from testbed.results import Results
+from tests.faults.cases import CAMPAIGN, ENDS, Run, Transfer
 from tests.faults.forks import forked
 
 
@@ -66,6 +77,102 @@ class CampaignFile(ExperimentFile):
 
     def load(self, file: Path) -> object:
         return load_campaign(file)
+
+
+class TraceFile:
+    """A trace of rates beside an experiment file."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def seeds(self) -> Sequence[bytes]:
+        times = traces.synthetic_times(12_000_000, 0.3, 100_000_000, 2_000_000_000, 1)
+        return ["".join(f"{ms}\n" for ms in times).encode(), b"1\n2\n2\n500\n", b"7\n"]
+
+    def read(self, data: bytes) -> str:
+        (self.place / "path.trace").write_bytes(data)
+        with traces.beside(self.place):
+            try:
+                trace = traces.load("path.trace")
+                if not 0 < trace.mean_bps <= trace.peak_bps:
+                    raise RuntimeError(f"rates {trace.mean_bps}, {trace.peak_bps}")
+            except ValueError as error:  # which the experiment file's line is put before
+                return str(error)
+        return ""
+
+
+class HostsOfACampaign:
+    """What a play says of an inventory's hosts."""
+
+    def __init__(self, place: Path) -> None:
+        file = place / "campaign.yml"
+        file.write_text(CAMPAIGN)
+        self.campaign = load_campaign(file)[0]
+
+    def seeds(self) -> Sequence[bytes]:
+        hosts = {name: end.model_dump(mode="json") for name, end in ENDS.items()}
+        return [json.dumps({"hosts": hosts, "absent": ["c"]}).encode()]
+
+    def read(self, data: bytes) -> str:
+        return refused(lambda: parse(data.decode(errors="replace"), self.campaign))
+
+
+@dataclass
+class Imitated:
+    """The way to a host that gives these answers to questions."""
+
+    answers: dict[str, object]
+
+    def call(self, *_program: str, data: bytes = b"", timeout_s: float = 0.0) -> subprocess.CompletedProcess[bytes]:
+        answer = json.dumps(self.answers.get(json.loads(data)["do"]))
+        return subprocess.CompletedProcess([], 0, answer.encode(), b"")
+
+
+class AnswersOfHosts:
+    """What the two hosts of a campaign answer when they are asked; all that they are asked for comes from one document."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        file = place / "campaign.yml"
+        file.write_text(CAMPAIGN.replace("patience: 2s", "patience: 0s").replace("attempts: 3", "attempts: 1"))
+        self.campaign = load_campaign(file)[0]
+
+    def seeds(self) -> Sequence[bytes]:
+        transfer = Transfer(self.place / "unused")
+        questions = {"probe": "probe", "start": "status", "status": "status", "remove": "remove"}
+        sides = ("sender", "receiver")
+        return [
+            json.dumps(
+                {side: {do: transfer.answers(like, side) for do, like in questions.items()} for side in sides}
+            ).encode()
+        ]
+
+    def read(self, data: bytes) -> str:
+        results = self.place / "results"
+        shutil.rmtree(results, ignore_errors=True)
+        try:
+            answers = json.loads(data)
+        except (ValueError, RecursionError):
+            return "not JSON"
+        if not isinstance(answers, dict):
+            return "nothing of any question"
+
+        def way(end: End) -> Imitated:
+            found = answers.get("sender" if end == ENDS["a"] else "receiver")
+            return Imitated(found if isinstance(found, dict) else {})
+
+        said: list[str] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(remote, "_remote", way)
+            patch.setattr(remote, "fetch", Transfer(self.place / "unused").files)
+            patch.setattr(attempt, "POLL_S", 0.0)
+            journal = Journal(results / "demo")
+            conductor = Conductor(
+                self.campaign, ENDS, Results(results, "demo"), journal, said.append, lambda: False, retry_s=0.0
+            )
+            refused(conductor.conduct)
+            refused(lambda: status.render(self.campaign, status.read(self.campaign, results / "demo")))
+        return clean_lines("\n".join(said)) if "missing" in "".join(said) else ""
 
 
 class InventedRun:
@@ -118,6 +225,10 @@ class SocketSamples(Collected):
     FILE = "raw/sockets.bin"
 
 
+class QueueSamples(Collected):
+    FILE = "raw/queues.bin"
+
+
 class FlowResult(Collected):
     FILE = "raw/f1.client.json"
 
@@ -157,10 +268,14 @@ def refused(read: object) -> str:
 TARGETS: dict[str, type[Target]] = {
     "experiment": ExperimentFile,
     "campaign": CampaignFile,
+    "trace": TraceFile,
+    "hosts of a campaign": HostsOfACampaign,
+    "answers of hosts": AnswersOfHosts,
     "run.json": InventedRun,
     "plan.json": PlanFile,
     "guest.json": FactsFile,
     "sockets.bin": SocketSamples,
+    "queues.bin": QueueSamples,
     "client.json": FlowResult,
     "bundle": BundleFile,
 }
