@@ -340,7 +340,8 @@ class Broken:
         run.mkdir(parents=True, exist_ok=True)
         (run / "raw").mkdir(exist_ok=True)
         (run / "raw/a.pcap").write_bytes(bytes(100))
-        (run / "run.json").write_text(json.dumps({"verdict": {}, integrity.KEY: integrity.digests(run)}))
+        document = {"verdict": {"value": "valid", "reasons": []}, "metrics": {}, integrity.KEY: integrity.digests(run)}
+        (run / "run.json").write_text(json.dumps(document))
         return 0
 
     def check(self, whole: bool, settled: bool) -> list[str]:
