@@ -74,7 +74,7 @@ def parse(text: str, campaign: Campaign, kept: str = "") -> dict[str, End]:
                 f"{name} could not be prepared (the reason is above); nothing was started: mend it, or its entry"
             )
         if name not in hosts:
-            raise UsageError(f"{name} of the campaign is not in the inventory's group wan; {nearest(name, hosts)}")
+            raise UsageError(f"{name} of the campaign is not in the inventory's group wan; {clean(nearest(name, hosts))}")
     for name in campaign.receivers:
         if not hosts[name].consent.strip():
             raise UsageError(
@@ -94,7 +94,7 @@ def _read(text: str) -> Ends:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise UsageError(f"inventory: {clean(where)}: {first.get('input')!r}: {first['msg']}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             f"--ends: not JSON: {error}; playbooks/wan_campaign.yml gives it from the inventory"
         ) from error
