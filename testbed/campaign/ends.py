@@ -74,7 +74,9 @@ def parse(text: str, campaign: Campaign, kept: str = "") -> dict[str, End]:
                 f"{name} could not be prepared (the reason is above); nothing was started: mend it, or its entry"
             )
         if name not in hosts:
-            raise UsageError(f"{name} of the campaign is not in the inventory's group wan; {clean(nearest(name, hosts))}")
+            raise UsageError(
+                f"{name} of the campaign is not in the inventory's group wan; {clean(nearest(name, hosts))}"
+            )
     for name in campaign.receivers:
         if not hosts[name].consent.strip():
             raise UsageError(

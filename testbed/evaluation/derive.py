@@ -16,6 +16,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from base.errors import Problem, SpecError, UsageError
+from base.files import replace_text
 from base.nearest import nearest
 from base.paths import ROOT
 from schema.load import load
@@ -137,5 +138,5 @@ def written(evaluation: Evaluation, algorithm: str, quick: bool, folder: Path) -
     text = head + out.getvalue()
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        replace_text(path, text)  # a link in its place, in somebody else's folder, is not followed
     return path

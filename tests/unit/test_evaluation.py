@@ -81,6 +81,17 @@ def test_the_whole_form_is_the_file_s_own(tmp_path: Path) -> None:
     }
 
 
+def test_a_link_in_the_place_of_a_derived_file_is_not_followed(tmp_path: Path) -> None:
+    one = evaluations()[0]
+    file = written(one, "bbr", True, tmp_path / "results")
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine")
+    file.unlink()
+    file.symlink_to(mine)
+    assert written(one, "bbr", True, tmp_path / "results") == file and not file.is_symlink()
+    assert mine.read_text() == "mine"
+
+
 def test_the_runs_of_cubic_are_the_same_whoever_is_under_test(tmp_path: Path) -> None:
     for one in ALL[::4]:
         ids = [

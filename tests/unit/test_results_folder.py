@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from base.errors import UsageError
 from base.files import exchange_folders, replace_text
+from base.paths import ROOT
 from testbed.results import ASIDE, Results, purge_aside
 
 LEFT = "0123456789abcdef" * 2
@@ -172,3 +174,21 @@ def test_two_folders_change_names_in_one_step(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "old") == ["new"] and os.listdir(tmp_path / "new") == ["old"]
     with pytest.raises(OSError, match="No such file"):
         exchange_folders(tmp_path / "new", tmp_path / "missing")
+
+
+FRESH = {
+    "testbed/runner.py": "a folder aside, which was made a moment ago under a name that nobody can guess",
+    "testbed/campaign/publish.py": "as in the runner",
+    "testbed/campaign/pack.py": "this user's cache",
+    "testbed/bisection/history.py": "this user's cache, a new folder",
+    "store/debian_server.py": "the database server's own folder",
+}
+"""Where files are written plainly, and why no link can lie there."""
+
+
+@pytest.mark.parametrize("package", ["analysis", "store", "testbed"])
+def test_results_are_written_in_the_one_way_that_follows_no_link(package: str) -> None:
+    """Or a report, a table or a page in somebody else's results folder writes over the user's files."""
+    plain = re.compile(r"\.write_(text|bytes)\(|savefig\((?!file,|out,)")
+    found = {str(file.relative_to(ROOT)) for file in (ROOT / package).rglob("*.py") if plain.search(file.read_text())}
+    assert found <= FRESH.keys()
