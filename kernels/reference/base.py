@@ -52,6 +52,9 @@ class Specification:
     grows_on_duplicates = False
     """Whether on_acknowledged() may change the window."""
 
+    grown = False
+    """Whether it has, so that the stack's request to grow for the same ACK (after duplicates, too, once a path reorders) adds nothing."""
+
     fills_window = False
     """Whether a window counts as used only if all of it was; else half of it is enough before the first loss."""
 
@@ -94,7 +97,7 @@ class Specification:
         The threshold is that of RFC 2861: never less than three quarters of the window, unless one reduction of it is
         going on already.
         """
-        w = math.floor(self.cwnd + 1e-9)
+        w = self.whole_window
         self._prior = (self.cwnd, self.ssthresh if reducing else max(self.ssthresh, (w >> 1) + (w >> 2)))
 
     @property

@@ -54,7 +54,7 @@ class Ctcp(RoundTrips, Reno):
                 return
         self._follow()
         if over and self.rtts:
-            self.dwnd = self.delay_window(self.window, math.fsum(self.rtts) / len(self.rtts))
+            self.dwnd = self.delay_window(self.whole_window, math.fsum(self.rtts) / len(self.rtts))
         self.aimd += acked / max(1, math.floor(self.aimd + 1e-9) + math.floor(self.dwnd + 1e-9))
         self.cwnd = float(max(2, math.floor(self.aimd + 1e-9) + math.floor(self.dwnd + 1e-9)))
 

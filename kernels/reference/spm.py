@@ -57,10 +57,12 @@ class Spm(Reno):
         self.turn = 0
         self.samples: list[tuple[float, float]] = []  # in units of y0
         self.measuring = self.sending = new
+        self.stopped_ns: float | None = None
         self.grown = False
 
     def on_pair(self, seq: int, gap_s: float) -> None:
-        if not self.sending or not self.slow_start:
+        """The second packet of a pair leaves, a gap after the first, which left in slow start."""
+        if self.stopped_ns is not None and self.clock_ns - gap_s * 1e9 > self.stopped_ns:
             self.wrong.append("pair after measuring")
         if self.y0 is None:
             if gap_s or self.pairs.under_way:
@@ -80,8 +82,15 @@ class Spm(Reno):
 
     def on_acknowledged(self, una: int, acked: int, now_s: float, *, limited: bool) -> None:
         self.grown = False
-        if not self.measuring:
-            return
+        if self.measuring:
+            self._measured(una, acked, now_s, limited=limited)
+            self._stop_outside_of_slow_start()
+
+    def _stop_outside_of_slow_start(self) -> None:
+        if self.stopped_ns is None and not (self.sending and self.slow_start):
+            self.stopped_ns = self.clock_ns
+
+    def _measured(self, una: int, acked: int, now_s: float, *, limited: bool) -> None:
         answer, pair = self.pairs.acknowledged(una, acked, now_s)
         if answer is Answer.FIRST and self.slow_start and limited:
             self.grow_slow_start(1)
@@ -121,7 +130,9 @@ class Spm(Reno):
                 self.grow_avoidance(left)
         else:
             self.grow_avoidance(ack.acked)
+        self._stop_outside_of_slow_start()
 
     def on_loss(self, now_s: float) -> None:
         super().on_loss(now_s)
         self.measuring = self.sending = False
+        self._stop_outside_of_slow_start()

@@ -198,8 +198,9 @@ class _Driver:
         return h.count
 
     def on_avoid(self, h: Hook) -> None:
-        if bool(h.rtt_us) != self.limited:
-            self.differs(h, "window in use", bool(h.rtt_us), self.limited)
+        in_use = self.limited and not self.spec.grown
+        if bool(h.rtt_us) != in_use:
+            self.differs(h, "window in use", bool(h.rtt_us), in_use)
         ack = Ack(self.acked(h), h.now_us / 1e6, self.rtt_s, h.delivered, h.in_flight, self.limited, h.unsent)
         self.spec.on_ack(ack)
         self.check(h, "cwnd", h.cwnd, self.spec.cwnd)
@@ -228,6 +229,7 @@ class _Driver:
         elif self.last.hook in "PAC":
             self.explain(h)
             self.check(h, "cwnd", h.cwnd, self.spec.cwnd)
+        self.spec.stack_window = h.cwnd
         self.spec.before_loss(reducing=h.state in REDUCING)
         self.spec.on_loss(h.now_us / 1e6)
         self.check(h, "ssthresh", h.count, self.spec.ssthresh)
@@ -240,6 +242,10 @@ class _Driver:
         self.result.retransmissions_lost += 1
 
     def on_undo(self, h: Hook) -> None:
+        if (
+            h.state in REDUCING and not self.owns_window
+        ):  # which may be more than before: what limited transmit had sent is in flight
+            self.spec.cwnd = float(h.cwnd)
         self.spec.on_undo()
         self.check(h, "cwnd undone", h.count, self.spec.cwnd)
         self.undone = True
