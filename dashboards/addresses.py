@@ -31,6 +31,8 @@ def url(origin: str, target: str) -> str:
     """Where a link leads. What is chosen at its origin is chosen there too, as far as the target has a place for it."""
     if target == "reproduction":  # is about theses, whatever the experiments
         return f"/d/{uid(target)}"
+    if target == "compare" and origin != "compare" and origin in SEVERAL:
+        return f"/d/{uid(target)}?${{compared:raw}}"
     if target not in SEVERAL:
         chosen = ["var-experiment=${experiment:percentencode}"]
     elif origin in SEVERAL:

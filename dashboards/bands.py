@@ -93,6 +93,8 @@ def chart(
     x: tuple[str, str, str],
     *,
     y_label: str,
+    x_shown: str = "",
+    listed: bool = True,
     joined: bool,
     marks: bool = True,
     width: int = 12,
@@ -100,15 +102,19 @@ def chart(
 ) -> Any:
     """Values against a number, as one series per name, on an axis that starts at 0.
 
-    query: a table with the columns of x[0] (a number), series and value, `completed`; x: that column, the axis' label and its unit
+    query: a table with the columns of x[0] (a number), series and value, `completed`; x: that column, the axis' name and its unit
+    x_shown: what the axis is called where variables are in it, which Grafana puts into a name but not into a label
+    listed: the series stand in a legend
     joined: a line through each series' points, from left to right; marks: the points too
     The labels say the units: an XY chart of 9.4 writes none at its ticks, and scales the numbers.
     """
     column, label, x_unit = x
     show = shown.ScatterShow.POINTS_AND_LINES if joined else shown.ScatterShow.POINTS
     show = show if marks else shown.ScatterShow.LINES
-    panel = xychart.Panel().series_mapping(shown.SeriesMapping.AUTO).show(show).line_width(1).legend(legend())
-    panel = panel.dims(xychart.XYDimensionConfig().frame(0).x(label)).series([])
+    panel = xychart.Panel().series_mapping(shown.SeriesMapping.AUTO).show(show).line_width(1)
+    panel = panel.legend(legend() if listed else legend().show_legend(False))
+    axis = xychart.XYDimensionConfig().frame(0)
+    panel = panel.dims(axis if x_shown else axis.x(label)).series([])  # without a name: the first field
     panel = panel.tooltip(common.VizTooltipOptions().mode(model.TooltipDisplayMode.SINGLE).sort(model.SortOrder.NONE))
     panel = panel.point_size(common.ScaleDimensionConfig().fixed(7).min(1).max(20))
     panel = framed(panel.min(0).axis_label(y_label), title, description, (query,), width, height, unit)
@@ -121,8 +127,9 @@ def chart(
         panel = panel.with_transformation(models.DataTransformerConfig(id_val=kind, options=options))
     unseen = ("custom.hideFrom", {"legend": False, "tooltip": True, "viz": True})
     panel = panel.override_by_name(NO_DATA, _values(unseen))
+    named = ("displayName", x_shown) if x_shown else ("custom.axisLabel", label)
     return algorithm_colours(panel).override_by_name(
-        label, _values(("unit", x_unit), ("custom.axisLabel", label), ("min", None), ("max", None))
+        label, _values(("unit", x_unit), ("custom.axisLabel", ""), named, ("min", None), ("max", None))
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from dashboards.addresses import TITLES
-from dashboards.parts import SCHEMA_VERSION
+from dashboards.parts import BUT_IN, SCHEMA_VERSION
 
 FOLDER = Path(__file__).parent / "json"
 
@@ -29,6 +29,10 @@ def build(name: str) -> dict[str, Any]:
     content.pop("id", None)
     for number, panel in enumerate(content["panels"], start=1):
         panel["id"] = number
+    for mark in content["annotations"].get("list") or ():
+        if titles := mark.pop(BUT_IN):
+            ids = [panel["id"] for panel in content["panels"] if panel["title"] in titles]
+            mark["filter"] = {"exclude": True, "ids": ids}
     return content
 
 

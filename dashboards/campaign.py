@@ -5,19 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.parts import (
-    Query,
-    Variable,
-    algorithm_colours,
-    assembled,
-    bars,
-    board,
-    length,
-    lines,
-    number,
-    one_of,
-    rows,
-)
+from dashboards.parts import Query, algorithm_colours, assembled, bars, board, lines, number, one_of, rows
+from dashboards.variables import Variable, length
 
 # A campaign's transfers are runs. Their clock is the measured hosts' own, or the campaign's where it is in virtual time, in which
 # each transfer begins at the same instant. Between two hosts of an experiment that names no receiver there is one path.
@@ -41,6 +30,10 @@ SELECT_CAMPAIGNS = """
     GROUP BY 1 ORDER BY max(coalesce(made_at, ingested_at)) DESC, 1
 """
 TRANSFERS = f"SELECT count(*) AS transfers FROM {FLOWS} WHERE {WHERE}"
+SHOWN = f"""
+    SELECT s.transfers || CASE WHEN s.transfers < t.every THEN ' of ' || t.every ELSE '' END AS transfers
+    FROM ({TRANSFERS}) s CROSS JOIN (SELECT count(*) AS every FROM {FLOWS}) t
+"""
 MEDIAN_GOODPUT = f"""
     SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f.goodput_mbps) AS goodput_mbps
     FROM {FLOWS} WHERE {WHERE}
@@ -112,7 +105,14 @@ def dashboard() -> Any:
         length(one_of("r.experiment", "experiment")),
     ]
     panels = [
-        number("Transfers", "Transfers in the time shown.", "short", Query(TRANSFERS), width=6),
+        number(
+            "Transfers",
+            "Transfers in the time shown, and how many there are.",
+            "string",
+            Query(SHOWN),
+            width=6,
+            text=True,
+        ),
         number("Median goodput", "Of all transfers shown.", "Mbits", Query(MEDIAN_GOODPUT), width=6),
         number(
             "Retransmitted",
@@ -134,6 +134,7 @@ def dashboard() -> Any:
                 "Mean over the transfers of each interval.",
                 "Mbits",
                 over_time("avg(goodput_mbps)", "f.cca"),
+                joined=True,
             )
         ),
         lines(
@@ -142,18 +143,21 @@ def dashboard() -> Any:
             "no size.",
             "s",
             over_time("avg(completion_s)", "f.size"),
+            joined=True,
         ),
         lines(
             "Retransmitted by receiver",
             "Packets sent again over packets sent.",
             "percentunit",
             over_time("sum(retransmitted_packets)::float8 / nullif(sum(packets), 0)", "f.receiver"),
+            joined=True,
         ),
         lines(
             "Least round-trip time by receiver",
             "A change of it is a change of the path.",
             "ms",
             over_time("min(rtt_min_ms)", "f.receiver"),
+            joined=True,
         ),
         bars(
             "Goodput by time of day",

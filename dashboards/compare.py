@@ -9,22 +9,22 @@ from dashboards.addresses import ZERO_S
 from dashboards.bands import banded, chart, completed, edges
 from dashboards.parts import (
     COUNTED,
+    DASHES,
     LEGIBLE_MS,
     MORE,
     NO_DATA,
-    SELECT_COMPLETE,
     Query,
-    Variable,
     algorithm_colours,
     assembled,
     board,
     bucketed,
+    dashed_settings,
     legend,
     lines,
     one_of,
     rows,
-    several,
 )
+from dashboards.variables import SELECT_COMPLETE, Variable, several
 
 CHOSEN = one_of("r.run", "runs")
 RUNS = f"{one_of('r.experiment', 'experiments')} AND {CHOSEN}"
@@ -32,18 +32,23 @@ AT = f"p.t_s BETWEEN $__unixEpochFrom() - {ZERO_S} AND $__unixEpochTo() - {ZERO_
 LEGIBLE = f"p.width_ms = width_ms(r.finest_ms, greatest($__interval_ms, {LEGIBLE_MS})) AND {AT}"
 SECONDS = f"p.width_ms = width_ms(r.finest_ms, greatest($__interval_ms, 1000)) AND {AT}"
 # Short names, made of what differs among the runs that are shown; `setting` is what the seeds of a cell have in common.
+# A setting's place among the others (by its numbers) is how its lines are drawn.
 # OFFSET 0: a name is made once for its run, not for each of its points.
-NAMED = f"""(SELECT q.*, concat_ws('{MORE}', nullif(q.cca, ''), nullif(concat_ws(', ', o.words), '')) AS setting,
-        concat_ws('{MORE}', nullif(q.cca, ''),
-            nullif(concat_ws(', ', o.words, CASE WHEN w.seeds > 1 THEN 'seed ' || q.seed END), '')) AS name
+NAMED = f"""(SELECT n.*, concat_ws('{MORE}', nullif(n.cca, ''), nullif(n.dash || coalesce(n.words, ''), '')) AS setting,
+        concat_ws('{MORE}', nullif(n.cca, ''),
+            nullif(n.dash || concat_ws(', ', n.words, CASE WHEN n.seeds > 1 THEN 'seed ' || n.seed END), '')) AS name
+    FROM (SELECT q.*, o.words, w.seeds,
+        (ARRAY[{", ".join(f"'{dash}'" for dash in DASHES)}])[
+            1 + (dense_rank() OVER (ORDER BY o.numbers, o.words) - 1) % {len(DASHES)}] AS dash
     FROM (SELECT count(DISTINCT r.experiment) AS experiments, count(DISTINCT r.seed) AS seeds,
             ARRAY(SELECT v.name FROM run_params v JOIN runs r USING (run_id) WHERE {RUNS} AND v.name <> 'cca'
                 GROUP BY 1 HAVING count(DISTINCT v.value) > 1) AS differing FROM runs r WHERE {RUNS}) w
     JOIN runs q ON true
     CROSS JOIN LATERAL (SELECT nullif(concat_ws(', ', CASE WHEN w.experiments > 1 THEN q.experiment END,
         (SELECT string_agg(v.name || ' ' || v.value, ', ' ORDER BY v.name) FROM run_params v
-            WHERE v.run_id = q.run_id AND v.name = ANY(w.differing))), '') AS words) o
-    WHERE {RUNS.replace("r.", "q.")} OFFSET 0)"""
+            WHERE v.run_id = q.run_id AND v.name = ANY(w.differing))), '') AS words,
+        ARRAY(SELECT v.number FROM run_params v WHERE v.run_id = q.run_id AND v.name = ANY(w.differing) ORDER BY v.name) AS numbers) o
+    WHERE {RUNS.replace("r.", "q.")} OFFSET 0) n)"""
 GROUP = f"""
     CASE WHEN {one_of("'setting'", "by")} THEN r.setting WHEN {one_of("'algorithm'", "by")} THEN r.cca
     ELSE coalesce((SELECT min(v.value) FROM run_params v WHERE v.run_id = r.run_id AND {one_of("v.name", "by")}), '–') END
@@ -107,18 +112,19 @@ QUANTILE_WORDS = {
 }  # fmt: skip
 INTERVAL = (
     "Mean over the runs of a group (variable Grouped by); where they differ in their seeds alone, with the 95 % confidence interval as a "
-    "band (Student's t; none for one run). A group that mixes settings says how many, and has no band. Invalid runs do not "
+    "band (Student's t; none for one run). One algorithm's other settings are dashed or dotted, as their names say. A "
+    "group that mixes settings says how many, and has no band. Invalid runs do not "
     "count, of runs with the same packets one."
 )
 
 
 def coloured(*arguments: Any, **more: Any) -> Any:
     """Lines of runs; their names stand aside, where there is room for a dozen."""
-    return algorithm_colours(lines(*arguments, points=False, **more)).legend(legend(aside=True))
+    return dashed_settings(algorithm_colours(lines(*arguments, points=False, **more))).legend(legend(aside=True))
 
 
 def grouped(title: str, unit: str, value: str) -> Any:
-    panel = banded(lines(title, INTERVAL, unit, by_group(value), points=False))
+    panel = dashed_settings(banded(lines(title, INTERVAL, unit, by_group(value), points=False)))
     return panel.legend(legend(aside=True))
 
 
@@ -179,11 +185,13 @@ def dashboard() -> Any:
         "compare", "Any runs laid over each other, aligned at their start, by algorithm or parameter.", elapsed_s=60
     )
     variables = [
-        *several(SELECT_COMPLETE, Variable("runs", "Runs", SELECT_RUNS, multi=True), first=CHOSEN),
+        *several(SELECT_COMPLETE, Variable("runs", "Runs", SELECT_RUNS, multi=True), first=CHOSEN, every=False),
         Variable("run", "First run", SELECT_FIRST, hidden=True),
         Variable("by", "Grouped by", SELECT_GROUPINGS),
     ]
     panels = [
+        grouped("Goodput by group", "Mbits", "avg(goodput_mbps)").min(0),
+        grouped("Round-trip time by group", "ms", "avg(rtt_ms)"),
         coloured(
             "Throughput",
             "Mean over each run's flows, of wire bytes per interval.",
@@ -195,8 +203,6 @@ def dashboard() -> Any:
         ),
         coloured("Round-trip time", "Mean of the samples from the capture.", "ms", over_time("avg(rtt_ms)")),
         coloured("In flight", "Greatest of each run's flows.", "bytes", over_time("max(in_flight_bytes)")),
-        grouped("Goodput by group", "Mbits", "avg(goodput_mbps)").min(0),
-        grouped("Round-trip time by group", "ms", "avg(rtt_ms)").min(0),
         coloured(
             "Jain's index",
             "Of the flows' goodputs in each interval (Kato 2012 eq 5.2): 1 is fair, 1/n is one flow with everything. "

@@ -6,10 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from dashboards.addresses import ZERO_S
-from dashboards.parts import MINUTE, WHOLE, Query, Variable, assembled, bars, board, number, one_of, rows, several
+from dashboards.parts import INSPECT, MINUTE, WHOLE, Query, assembled, board, number, one_of, rows
+from dashboards.variables import LATEST, Variable, several
 
 WHERE = f"{one_of('r.experiment', 'experiments')} AND {one_of('r.verdict_shown', 'verdict')}"
 RUNS = "(SELECT *, coalesce(nullif(verdict, ''), status) AS verdict_shown FROM runs) r"
+LISTED = "/d/warpbed-experiments?var-experiments=${__data.fields.experiment:percentencode}"
 COLOURS = {"valid": "green", "suspect": "orange", "invalid": "red", "failed": "dark-red"}
 
 SELECT_EXPERIMENTS = "SELECT DISTINCT experiment FROM runs ORDER BY 1"
@@ -22,7 +24,8 @@ EVERY_RUN = f"""
             FROM run_params v WHERE v.run_id = r.run_id AND v.name <> 'cca') AS parameters,
         seed::text AS seed, host, kernel, duration_s, wall_s, concat_ws('; ', nullif(reasons, ''), nullif(error, '')) AS why, made_at,
         ({ZERO_S} + duration_s) * 1000 AS to_ms
-    FROM {RUNS} WHERE {WHERE} ORDER BY experiment, cca, label, run LIMIT 5000
+    FROM {RUNS} JOIN (SELECT r.experiment, row_number() OVER (ORDER BY {LATEST}, 1) AS place FROM runs r GROUP BY 1) e USING (experiment)
+    WHERE {WHERE} ORDER BY e.place, cca, label, run LIMIT 5000
 """
 RUN_WORDS = {
     "experiment": ("Experiment", 120), "run": ("Run", 205), "verdict": ("Verdict", 68), "cca": ("Algorithm", 88),
@@ -31,13 +34,19 @@ RUN_WORDS = {
     "wall_s": ("Took", 70), "why": ("Why", 0), "made_at": ("Made", 140),
 }  # fmt: skip
 BY_VERDICT = f"""
-    SELECT experiment,
-        count(*) FILTER (WHERE verdict_shown = 'valid') AS valid,
-        count(*) FILTER (WHERE verdict_shown = 'suspect') AS suspect,
-        count(*) FILTER (WHERE verdict_shown = 'invalid') AS invalid,
-        count(*) FILTER (WHERE status <> 'complete') AS failed
-    FROM {RUNS} WHERE {WHERE} GROUP BY 1 ORDER BY 1 LIMIT 100
+    SELECT experiment, max(coalesce(r.made_at, r.ingested_at)) AS latest, count(*) AS runs,
+        nullif(count(*) FILTER (WHERE verdict_shown = 'valid'), 0) AS valid,
+        nullif(count(*) FILTER (WHERE verdict_shown = 'suspect'), 0) AS suspect,
+        nullif(count(*) FILTER (WHERE verdict_shown = 'invalid'), 0) AS invalid,
+        nullif(count(*) FILTER (WHERE status <> 'complete'), 0) AS failed,
+        string_agg(DISTINCT nullif(cca, ''), ', ') AS algorithms
+    FROM {RUNS} WHERE {WHERE} GROUP BY 1 ORDER BY {LATEST}, 1 LIMIT 1000
 """
+VERDICT_WORDS = {
+    "experiment": ("Experiment", 230), "latest": ("Latest run", 150), "runs": ("Runs", 70), "valid": ("Valid", 70),
+    "suspect": ("Suspect", 80), "invalid": ("Invalid", 75), "failed": ("Failed", 75),
+    "algorithms": ("Algorithms", 0),
+}  # fmt: skip
 
 
 def verdict_colours(column: str = "verdict") -> dict[str, list[tuple[str, Any]]]:
@@ -82,20 +91,35 @@ def dashboard() -> Any:
         number("Runs", "Runs in the store.", "short", Query(COUNT)),
         *(of_verdict(name) for name in ("valid", "suspect", "invalid")),
         number(
-            "Without a result",
+            "Failed",
             "Attempts that failed; their folders keep the reason.",
             "short",
             Query(f"{COUNT} AND r.status <> 'complete'"),
         ),
         number(
-            "Time emulated",
+            "Emulated",
             "Sum of the runs' own durations.",
             "s",
             Query(f"SELECT coalesce(sum(duration_s), 0) AS duration_s FROM {RUNS} WHERE {WHERE}"),
         ),
         rows(
+            "Verdicts by experiment",
+            "How many runs of each experiment are valid, suspect, invalid or failed, the latest first; a click lists its runs.",
+            Query(BY_VERDICT),
+            height=8,
+            overrides={
+                "experiment": [("links", [{"title": "List its runs", "url": LISTED, "targetBlank": False}])],
+                "latest": MINUTE,
+                **{
+                    name: [("color", {"mode": "fixed", "fixedColor": colour}), ("custom.displayMode", "color-text")]
+                    for name, colour in COLOURS.items()
+                },
+            },
+            columns=VERDICT_WORDS,
+        ),
+        rows(
             "Runs",
-            "Every run; a click on its name opens it.",
+            "Every run, those of the latest experiment first; a click on its name opens it.",
             Query(EVERY_RUN),
             height=14,
             overrides={
@@ -106,17 +130,9 @@ def dashboard() -> Any:
                 "seed": WHOLE,
                 "made_at": MINUTE,
                 "to_ms": [("custom.hidden", True)],
+                "why": INSPECT,
             },
             columns=RUN_WORDS,
-        ),
-        bars(
-            "Verdicts by experiment",
-            "How many runs of each experiment are valid, suspect, invalid or failed.",
-            "short",
-            Query(BY_VERDICT),
-            "experiment",
-            width=24,
-            colours=COLOURS,
         ),
     ]
     return assembled(page, variables, panels)

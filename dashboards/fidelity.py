@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.experiments import SELECT_EXPERIMENTS, verdict_colours
-from dashboards.parts import Query, assembled, bars, board, number, one_of, rows, several
+from dashboards.addresses import ZERO_S
+from dashboards.experiments import SELECT_EXPERIMENTS, run_link, verdict_colours
+from dashboards.parts import INSPECT, Query, assembled, bars, board, number, one_of, rows
+from dashboards.variables import several
 
 WHERE = one_of("r.experiment", "experiments")
 EXCLUDED = "(r.verdict = 'invalid' OR r.status <> 'complete')"
@@ -16,10 +18,11 @@ VALID_SHARE = f"""
     FROM runs r WHERE {WHERE} AND status = 'complete'
 """
 ASKED_AND_MEASURED = f"""
-    SELECT r.experiment, r.run, r.verdict, r.host, r.spec #>> '{{topology,params,rate}}' AS rate_asked,
+    SELECT r.experiment, r.run, coalesce(nullif(r.reasons, ''), 'as asked') AS findings, r.verdict, r.host,
+        r.spec #>> '{{topology,params,rate}}' AS rate_asked,
         u.utilization, r.spec #>> '{{topology,params,delay}}' AS delay_asked, l.rtt_min_ms AS rtt_min_measured,
         r.spec #>> '{{topology,params,buffer}}' AS buffer_asked, q.queue_max_packets AS queue_max_measured,
-        coalesce(nullif(r.reasons, ''), 'as asked') AS findings
+        ({ZERO_S} + r.duration_s) * 1000 AS to_ms
     FROM runs r
     LEFT JOIN (SELECT run_id, value AS queue_max_packets FROM run_metrics WHERE name = 'queue_max_packets') q USING (run_id)
     LEFT JOIN (SELECT run_id, value AS utilization FROM run_metrics WHERE name = 'utilization') u USING (run_id)
@@ -45,9 +48,10 @@ HEADROOM = f"""
     FROM runs r WHERE {WHERE} AND r.wall_s > 0 ORDER BY 4, 3 LIMIT 1000
 """
 EXCLUDED_RUNS = f"""
-    SELECT r.experiment, r.run, coalesce(nullif(r.verdict, ''), r.status) AS verdict, r.reasons, r.error
+    SELECT r.experiment, r.run, concat_ws('; ', nullif(r.reasons, ''), nullif(r.error, '')) AS why,
+        coalesce(nullif(r.verdict, ''), r.status) AS verdict
     FROM runs r WHERE {WHERE} AND {EXCLUDED}
-    UNION ALL SELECT '', 'none', '', 'every run counts', ''
+    UNION ALL SELECT '', 'none', 'every run counts', ''
         WHERE NOT EXISTS (SELECT FROM runs r WHERE {WHERE} AND {EXCLUDED})
     ORDER BY 1, 2 LIMIT 2000
 """
@@ -76,19 +80,22 @@ def dashboard() -> Any:
         number(
             "Slowest run",
             "Wall time over the run's own time; in virtual time above 1 costs patience, never fidelity.",
-            "none",
+            "suffix: × its length",
             Query(f"SELECT max(wall_s / nullif(duration_s, 0)) AS ratio FROM runs r WHERE {WHERE}"),
             width=6,
         ),
         rows(
             "Asked against measured",
             "Idle round-trip time asked for by the links and measured before the flows start; rate, delay, loss and buffer "
-            "are held against their rules, whose findings stand in the last column.",
+            "are held against their rules, whose findings stand beside the run.",
             Query(ASKED_AND_MEASURED),
             height=11,
             overrides={
                 **verdict_colours(),
                 "utilization": [("unit", "percentunit")],
+                "findings": INSPECT,
+                "run": [run_link()],
+                "to_ms": [("custom.hidden", True)],
                 "rtt_min_measured": [("unit", "ms")],
             },
             columns=ASKED_WORDS,
@@ -111,8 +118,8 @@ def dashboard() -> Any:
             overrides={"headroom": [("custom.displayMode", "gradient-gauge"), ("min", 0), ("decimals", 1)]},
             columns={
                 "host": ("Host", 80),
-                "experiment": ("Experiment", 140),
-                "run": ("Run", 240),
+                "experiment": ("Experiment", 190),
+                "run": ("Run", 220),
                 "headroom": ("Headroom", 0),
             },
         ),
@@ -121,13 +128,12 @@ def dashboard() -> Any:
             "Why they do not count.",
             Query(EXCLUDED_RUNS),
             height=8,
-            overrides=verdict_colours(),
+            overrides={**verdict_colours(), "why": INSPECT},
             columns={
                 "experiment": ("Experiment", 160),
                 "run": ("Run", 260),
                 "verdict": ("Verdict", 80),
-                "reasons": ("Why", 0),
-                "error": ("Error", 300),
+                "why": ("Why", 0),
             },
         ),
     ]

@@ -4,7 +4,7 @@
 A dashboard over several experiments has the variable `experiments` (several, All), one over a single experiment has `experiment`.
 The names differ because Grafana hands All on to a variable of the same name that takes one value, and puts nothing into its
 queries. Each dashboard over several therefore has a hidden `experiment` too: the latest of those chosen. `to_ms` is the end of
-what a dashboard over a run's own time has to show.
+what a dashboard over a run's own time has to show, and `compared` a link's parameters of those that Compare lays over each other.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ from dashboards.links import Raw, bar
 SOURCE = {"type": "postgres", "uid": "warpbed"}
 SCHEMA_VERSION = 37
 COUNTED = "r.status = 'complete' AND r.verdict <> 'invalid'"
-NO_DATA = "no data: run an experiment and load it with ./warpbed store load results"
+NO_DATA = "no data: none here without captures, nor before ./warpbed store load results"
+NO_ROWS = "nothing: none of those chosen has it, or there is none yet (./warpbed store load results)"
+"""In the middle of a table without a row."""
 NO_BARS = "no data"
 """Below the empty place of a bar chart's bars."""
 NOTHING = "–"
@@ -52,6 +54,12 @@ WHOLE: list[tuple[str, Any]] = [("unit", "string")]
 """Of a column of whole numbers that may be above 2^53, which a browser's numbers do not hold: texts that are shown as they are."""
 
 
+INSPECT: list[tuple[str, Any]] = [("custom.inspect", True)]
+"""Of a column whose texts may be longer than it is wide: a click shows them whole."""
+
+
+SECONDS = "suffix: s"
+"""A unit of times within a run: seconds, whatever their number (Grafana's own turns 60.6 s into 1.01 min)."""
 MINUTE: list[tuple[str, Any]] = [("unit", "time:YYYY-MM-DD HH:mm")]
 """Of a column of dates: to the minute."""
 
@@ -121,14 +129,21 @@ def lines(
     label: str = "",
     bars: bool = False,
     points: bool = True,
+    joined: bool = False,
 ) -> Any:
-    """Values over time. points: one that stands alone is drawn"""
+    """Values over time. points: one that stands alone is drawn; joined: values are far apart, and lines go from each to the next"""
     panel = (
         timeseries.Panel()
         .line_width(1)
         .fill_opacity(60 if bars else 0)
-        .show_points(model.VisibilityMode.AUTO if points else model.VisibilityMode.NEVER)
-        .span_nulls(False)
+        .show_points(
+            model.VisibilityMode.ALWAYS
+            if joined
+            else model.VisibilityMode.AUTO
+            if points
+            else model.VisibilityMode.NEVER
+        )
+        .span_nulls(joined)
     )
     panel = (
         panel.draw_style(model.GraphDrawStyle.BARS if bars else model.GraphDrawStyle.LINE)
@@ -141,9 +156,11 @@ def lines(
 
 def rows(title: str, description: str, query: Query, *, width: int = 24, height: int = 8, unit: str = "none",
          overrides: dict[str, list[tuple[str, Any]]] | None = None,
-         columns: Mapping[str, tuple[str, int]] | None = None) -> Any:  # fmt: skip
-    """A table. overrides: column → (property, value); columns: column → its words for people, and its width in pixels (0: what is left)"""
-    panel = framed(table.Panel().show_header(True), title, description, (query,), width, height, unit, NOTHING)
+         columns: Mapping[str, tuple[str, int]] | None = None, missing: str = NO_ROWS) -> Any:  # fmt: skip
+    """A table. overrides: column → (property, value); columns: column → its words for people, and its width in pixels (0: what is left);
+    missing: what a table without a row says (its cells have NOTHING)"""
+    panel = framed(table.Panel().show_header(True), title, description, (query,), width, height, unit, missing)
+    panel = panel.override_by_regexp("/.*/", [models.DynamicConfigValue(id_val="noValue", value=NOTHING)])
     merged = {name: list(properties) for name, properties in (overrides or {}).items()}
     for name, (words, pixels) in (columns or {}).items():
         merged.setdefault(name, []).append(("displayName", words))
@@ -153,6 +170,19 @@ def rows(title: str, description: str, query: Query, *, width: int = 24, height:
         panel = panel.override_by_name(
             name, [models.DynamicConfigValue(id_val=key, value=value) for key, value in properties]
         )
+    return panel
+
+
+DASHES = ("", "┄┄ ", "┈┈ ", "╌┈ ")
+"""Before what tells the settings of one algorithm apart, since its colour does not: how their lines are drawn. In the order of their
+characters, in which a legend lists its series."""
+
+
+def dashed_settings(panel: Any) -> Any:
+    """Lines of one algorithm's other settings are dashed or dotted, as their names say."""
+    for words, pattern in zip(DASHES[1:], ([10, 6], [2, 6], [12, 5, 2, 5]), strict=True):
+        style = models.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": pattern})
+        panel = panel.override_by_regexp(f"/(^|{MORE}){words}/", [style])
     return panel
 
 
@@ -208,70 +238,18 @@ def number(
     return framed(panel, title, description, (query,), width, height, unit, NOTHING)
 
 
-def never_empty(sql: str) -> str:
-    """The query of a variable; where it finds nothing, an empty text: Grafana 9.4 reports an error for an answer without a row."""
-    nothing = "SELECT '', ''" if "__text" in sql else "SELECT ''"
-    return f"WITH known AS ({sql}) SELECT * FROM known UNION ALL {nothing} WHERE NOT EXISTS (SELECT FROM known)"
-
-
-class Variable(Builder[Any]):
-    """A template variable filled by a query; `multi` takes several and All, `hidden` is there for links only."""
-
-    def __init__(
-        self, name: str, label: str, sql: str, *, multi: bool = False, description: str = "", hidden: bool = False
-    ) -> None:
-        query = never_empty(" ".join(sql.split()))
-        current = {"selected": True, "text": ["All"], "value": ["$__all"]} if multi else {}
-        self.content = {
-            "name": name, "label": label, "type": "query", "datasource": SOURCE, "query": query, "definition": query,
-            "refresh": 2, "sort": 0, "multi": multi, "includeAll": multi, "current": current,
-            "hide": 2 if hidden else 0, "options": [], "regex": "",
-            "skipUrlSync": False, "description": description,
-        }  # fmt: skip
-
-    def build(self) -> Any:
-        return Raw(self.content)
-
-
-SELECT_COMPLETE = "SELECT DISTINCT experiment FROM runs WHERE status = 'complete' ORDER BY 1"
-
-
-def several(
-    sql: str, *more: Variable, first: str = "true", description: str = "", hidden: bool = False
-) -> list[Variable]:
-    """The experiments of a dashboard over several, and for its links: the latest of those chosen, and how long their runs are.
-
-    more: variables that narrow its runs; first: the condition on runs (r) whose experiment goes before others
-    """
-    latest = f"""
-        SELECT r.experiment FROM runs r WHERE {one_of("r.experiment", "experiments")} GROUP BY 1
-        ORDER BY bool_or({first}) DESC, bool_or(r.status = 'complete') DESC, max(coalesce(r.made_at, r.ingested_at)) DESC, 1 LIMIT 1
-    """
-    return [
-        Variable("experiments", "Experiments", sql, multi=True, description=description, hidden=hidden),
-        *more,
-        Variable("experiment", "Latest experiment", latest, hidden=True),
-        length(one_of("r.experiment", "experiments")),
-    ]
-
-
-def length(where: str) -> Variable:
-    """The end of the longest of some runs on a run's own time, in milliseconds, for links."""
-    return Variable(
-        "to_ms",
-        "End",
-        f"SELECT ceil(({ZERO_S} + coalesce(max(r.duration_s), 60)) * 1000)::bigint::text FROM runs r WHERE {where}",
-        hidden=True,
-    )
+BUT_IN = "but_in"
+"""Of an annotation: titles, which become the numbers of panels when these have them (dashboards.build)."""
 
 
 class Marks(Builder[Any]):
-    """Annotations from a query with the columns time, text and tags."""
+    """Annotations from a query with the columns time, text and tags. but_in: panels' titles where they would cover what they mark
+    (from Grafana 10 on; 9.4 draws them everywhere)"""
 
-    def __init__(self, name: str, colour: str, sql: str, *, enable: bool = True) -> None:
+    def __init__(self, name: str, colour: str, sql: str, *, enable: bool = True, but_in: Sequence[str] = ()) -> None:
         self.content = {
             "name": name, "datasource": SOURCE, "enable": enable, "hide": False, "iconColor": colour,
-            "target": Query(sql, "Anno").to_json(),
+            "target": Query(sql, "Anno").to_json(), BUT_IN: list(but_in),
         }  # fmt: skip
 
     def build(self) -> Any:
@@ -295,7 +273,7 @@ def _elapsed(seconds: float) -> str:
 
 
 def assembled(
-    page: Dashboard, variables: Sequence[Variable], panels: Sequence[Any], marks: Sequence[Marks] = ()
+    page: Dashboard, variables: Sequence[Builder[Any]], panels: Sequence[Any], marks: Sequence[Marks] = ()
 ) -> Dashboard:
     """A dashboard with its variables, its panels from left to right and top to bottom, and its annotations."""
     for variable in variables:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.parts import MINUTE, Query, Variable, assembled, bars, board, number, one_of, rows, several
+from dashboards.parts import INSPECT, MINUTE, Query, assembled, bars, board, number, one_of, rows
+from dashboards.variables import Variable, several
 
 COLOURS = {
     "agrees": "green", "agrees in order or shape": "light-green", "contradicts, explained": "orange",
@@ -22,19 +23,19 @@ SELECT_OUTCOMES = f"""
     SELECT DISTINCT o.outcome FROM outcomes o WHERE {one_of("o.thesis", "thesis")} ORDER BY 1
 """
 COUNT = f"SELECT count(*) AS entries FROM outcomes o WHERE {WHERE}"
-COUNTS = ", ".join(f"count(*) FILTER (WHERE o.outcome = '{word}') AS \"{word}\"" for word in COLOURS)
+COUNTS = ", ".join(f"nullif(count(*) FILTER (WHERE o.outcome = '{word}'), 0) AS \"{word}\"" for word in COLOURS)
 BY_THESIS = f"""
     SELECT o.thesis, {COUNTS}
     FROM outcomes o WHERE {WHERE} GROUP BY 1 ORDER BY 1
 """
 ENTRIES = f"""
-    SELECT o.thesis, o.entry, o.title, o.place, o.outcome, o.reason, string_agg(DISTINCT nullif(e.experiment, ''), ', ') AS experiments,
+    SELECT o.entry, o.title, o.place, o.outcome, o.reason, string_agg(DISTINCT nullif(e.experiment, ''), ', ') AS experiments,
         o.decided_at
     FROM outcomes o LEFT JOIN evidence e USING (entry) WHERE {WHERE}
     GROUP BY o.entry ORDER BY o.thesis, o.number LIMIT 2000
 """
 MEASURED = f"""
-    SELECT o.entry, e.part, e.says, e.published, e.measured, e.seeds, e.held,
+    SELECT o.entry, e.part, e.says, e.published, e.measured, nullif(e.seeds, 0) AS seeds, e.held,
         concat_ws(' ', CASE WHEN e.explains THEN '(explains)' END, nullif(e.reason, '')) AS reason,
         coalesce(nullif(e.experiment, ''), 'a calculation') AS experiment, coalesce(nullif(e.experiment, ''), 'All') AS listed,
         (SELECT count(*) FROM runs r WHERE r.experiment = e.experiment AND e.experiment <> '') AS runs
@@ -69,33 +70,33 @@ def dashboard() -> Any:
         number("Entries", "Entries of the catalogues.", "short", Query(COUNT)),
         of_outcome("Agree", ("agrees", "agrees in order or shape"),
             "Every part that was decided holds, or every order and shape."),
-        of_outcome("Contradict, explained", ("contradicts, explained",), "A run or a calculation shows why."),
-        of_outcome("Contradict, unexplained", ("contradicts, unexplained",), "Nothing here shows why."),
+        of_outcome("Explained", ("contradicts, explained",), "Contradict, and a run or a calculation shows why."),
+        of_outcome("Unexplained", ("contradicts, unexplained",), "Contradict, and nothing here shows why."),
         of_outcome("Open", ("undecided", "not run yet", "not bound yet"),
             "Undecided, not run yet, or bound to nothing yet."),
-        of_outcome("Not comparable", ("cannot be compared",), "The catalogue says why."),
+        of_outcome("Left out", ("cannot be compared",), "Cannot be compared; the catalogue says why."),
         bars("Outcomes by thesis", "How many entries of each thesis came to what.", "short", Query(BY_THESIS), "thesis",
              width=24, height=8, colours=COLOURS),
         rows(
             "Entries of the catalogues", "Each table, figure and claim, in the order of its thesis.", Query(ENTRIES),
             height=12,
-            overrides={**word_colours("outcome", COLOURS), "decided_at": MINUTE},
-            columns={"thesis": ("Thesis", 95), "entry": ("Entry", 170), "title": ("Title", 290),
+            overrides={**word_colours("outcome", COLOURS), "decided_at": MINUTE, "title": INSPECT, "reason": INSPECT},
+            columns={"entry": ("Entry", 170), "title": ("Title", 310),
                 "place": ("Where", 190),
-                     "outcome": ("Outcome", 170), "reason": ("Why", 0), "experiments": ("Experiments", 170),
+                     "outcome": ("Outcome", 205), "reason": ("Why", 0), "experiments": ("Experiments", 170),
                      "decided_at": ("Decided", 150)},
         ),
         rows(
             "Published against measured", "Each part that something decides; a click on an experiment lists its runs.",
             Query(MEASURED),
             height=14,
-            overrides={**word_colours("held", HELD),
+            overrides={**word_colours("held", HELD), "says": INSPECT, "measured": INSPECT, "reason": INSPECT,
                        "experiment": [("links", [{"title": "List its runs", "url": runs, "targetBlank": False}])],
                        "listed": [("custom.hidden", True)]},
-            columns={"entry": ("Entry", 170), "part": ("Part", 130), "says": ("It says", 0),
+            columns={"entry": ("Entry", 170), "part": ("Part", 125), "says": ("It says", 0),
                 "published": ("Published", 110),
-                     "measured": ("Measured", 160), "seeds": ("Seeds", 60), "held": ("Here", 95),
-                     "reason": ("Why", 190),
+                     "measured": ("Measured", 160), "seeds": ("Seeds", 60), "held": ("Here", 110),
+                     "reason": ("Why", 180),
                      "experiment": ("Experiment", 150), "runs": ("Stored", 70)},
         ),
     ]  # fmt: skip

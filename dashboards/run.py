@@ -5,28 +5,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from analysis.metrics import REGISTRY
 from dashboards.addresses import ZERO_S
 from dashboards.experiments import run_link, verdict_colours
 from dashboards.parts import (
     FIRST_METRICS,
     MINUTE,
-    SELECT_COMPLETE,
+    SECONDS,
     WHOLE,
     Marks,
     Query,
-    Variable,
     assembled,
     board,
     bucketed,
     dashed_peaks,
-    length,
     lines,
     one_of,
     rows,
 )
+from dashboards.variables import SELECT_COMPLETE, Variable, length
 
 RUN = f"{one_of('r.experiment', 'experiment')} AND {one_of('r.run', 'run')}"
 FLOW = f"{RUN} AND {one_of('p.flow', 'flow')}"
+DROPS = "Drops and marks"
 KINDS = {
     "loss": ("Losses", "red"),
     "timeout": ("Timeouts", "purple"),
@@ -48,12 +49,12 @@ ABOUT = f"""
         CASE WHEN $__unixEpochFrom() - {ZERO_S} > 0.5 OR $__unixEpochTo() - {ZERO_S} < duration_s - 0.5
             THEN round(greatest(0, least(duration_s, $__unixEpochTo() - {ZERO_S})
                 - greatest(0, $__unixEpochFrom() - {ZERO_S}))::numeric)::text || ' s of it' ELSE 'all of it' END AS shown,
-        host, kernel, made_at, title, experiment, run, ({ZERO_S} + duration_s) * 1000 AS to_ms
+        host, kernel, title, made_at, experiment, run, ({ZERO_S} + duration_s) * 1000 AS to_ms
     FROM runs r WHERE {RUN}
 """
 WHY = f"""
-    SELECT severity, rule, message FROM run_reasons JOIN runs r USING (run_id) WHERE {RUN}
-    UNION ALL SELECT 'ok', 'verdict', 'nothing was found' FROM runs r WHERE {RUN} AND reasons = ''
+    SELECT message, rule, severity FROM run_reasons JOIN runs r USING (run_id) WHERE {RUN}
+    UNION ALL SELECT 'nothing was found', 'verdict', 'ok' FROM runs r WHERE {RUN} AND reasons = ''
     LIMIT 100
 """
 FLOWS = f"""
@@ -62,11 +63,11 @@ FLOWS = f"""
     FROM flows p JOIN runs r USING (run_id) WHERE {FLOW} ORDER BY 1
 """
 ABOUT_WORDS = {
-    "verdict": ("Verdict", 70), "cca": ("Algorithm", 85), "parameters": ("Parameters", 140), "seed": ("Seed", 80),
-    "duration_s": ("Length", 65), "shown": ("Shown", 80),
-    "host": ("Host", 65), "kernel": ("Kernel", 75), "made_at": ("Made", 145), "title": ("Title", 0),
+    "verdict": ("Verdict", 70), "cca": ("Algorithm", 95), "parameters": ("Parameters", 330), "seed": ("Seed", 80),
+    "duration_s": ("Length", 80), "shown": ("Shown", 85),
+    "host": ("Host", 70), "kernel": ("Kernel", 75), "title": ("Title", 0), "made_at": ("Made", 145),
 }  # fmt: skip
-WHY_WORDS = {"severity": ("Severity", 75), "rule": ("Rule", 100), "message": ("What was found", 0)}
+WHY_WORDS = {"message": ("What was found", 0), "rule": ("Rule", 180), "severity": ("Severity", 110)}
 FLOW_WORDS = {
     "flow": ("Flow", 60), "cca": ("Algorithm", 90), "src": ("From", 55), "dst": ("To", 55),
     "goodput_mbps": ("Goodput", 100),
@@ -77,11 +78,14 @@ FLOW_WORDS = {
     "fast_retransmissions": ("by ACKs", 75),
     "timeout_retransmissions": ("by timeouts", 95), "spurious_retransmissions": ("in vain", 75),
 }  # fmt: skip
-METRIC_WORDS = {"name": ("Metric", 420), "value": ("Value", 160), "unit": ("Unit", 0)}
+METRIC_WORDS = {
+    "what": ("Metric", 420), "part": ("Of", 220), "value": ("Value", 140), "unit": ("Unit", 140),
+    "name": ("In files and commands", 0),
+}  # fmt: skip
 FLOW_UNITS = {
-    "start_s": "s",
-    "end_s": "s",
-    "completion_s": "s",
+    "start_s": SECONDS,
+    "end_s": SECONDS,
+    "completion_s": SECONDS,
     "throughput_mbps": "Mbits",
     "goodput_mbps": "Mbits",
     "rtt_min_ms": "ms",
@@ -89,12 +93,18 @@ FLOW_UNITS = {
     "rtt_p95_ms": "ms",
 }
 METRICS = f"""
-    SELECT m.name, m.value, nullif(m.unit, '1') AS unit FROM run_metrics m JOIN runs r USING (run_id) WHERE {RUN}
+    SELECT split_part(m.name, '.', 1) AS what, nullif(substr(m.name, length(split_part(m.name, '.', 1)) + 2), '') AS part,
+        m.value, nullif(m.unit, '1') AS unit, m.name FROM run_metrics m JOIN runs r USING (run_id) WHERE {RUN}
     ORDER BY {FIRST_METRICS}, m.name
 """
 # The bottleneck's queue says so, and comes first by its name.
 QUEUE = """CASE WHEN p.node = r.environment #>> '{bottleneck,node}' AND p.interface = r.environment #>> '{bottleneck,interface}'
     THEN 'bottleneck ' || p.interface ELSE p.interface END"""
+FULLEST = f"""(p.node, p.interface) IN (SELECT q.node, q.interface FROM queue_points q JOIN runs r USING (run_id)
+    WHERE {RUN} AND q.width_ms = width_ms(r.finest_ms, r.duration_s * 1000 / 60) GROUP BY q.node, q.interface, r.run_id, r.environment
+    ORDER BY (q.node = r.environment #>> '{{bottleneck,node}}' AND q.interface = r.environment #>> '{{bottleneck,interface}}') IS TRUE DESC,
+        sum(q.backlog_packets) DESC, q.node, q.interface LIMIT 5)"""
+"""The bottleneck's queue and the four that hold most, of what may be dozens."""
 MOST_MARKS = 50
 """Of one kind in the time shown; more would hide the curves."""
 
@@ -105,7 +115,21 @@ def flow_series(value: str, suffix: str = "", ref: str = "A") -> Query:
 
 
 def queue_series(value: str, suffix: str, ref: str) -> Query:
-    return Query(bucketed(value, RUN, metric=f"{QUEUE} || ' {suffix}'", alike="queue_points"), ref, series=True)
+    metric = f"{QUEUE} || ' {suffix}'"
+    return Query(bucketed(value, f"{RUN} AND {FULLEST}", metric=metric, alike="queue_points"), ref, series=True)
+
+
+def counted_series(column: str, ref: str) -> Query:
+    """Of the queues that dropped (or marked) something in the time shown; where none did, a line at 0 says so for all of them."""
+    counted = bucketed(f"nullif(sum({column}), 0)", RUN, metric=f"{QUEUE} || ' {column}'", alike="queue_points")
+    none = bucketed(f"sum({column})", RUN, metric=f"'no {column}'", alike="queue_points")
+    return Query(
+        f"""
+        WITH counted AS ({counted}), nothing AS ({none})
+        SELECT * FROM counted UNION ALL SELECT * FROM nothing WHERE NOT EXISTS (SELECT FROM counted) ORDER BY 1, 2""",
+        ref,
+        series=True,
+    )
 
 
 def events(kind: str) -> str:
@@ -133,7 +157,7 @@ def dashboard() -> Any:
         length(RUN),
     ]
     marks = [
-        Marks(title, colour, events(kind), enable=kind in ("loss", "timeout", "link"))
+        Marks(title, colour, events(kind), enable=kind in ("loss", "timeout", "link"), but_in=("Retransmitted", DROPS))
         for kind, (title, colour) in KINDS.items()
     ]
     return assembled(page, variables, [*_summary(), *_flows(), *_queues(), *_tables()], marks)
@@ -149,7 +173,6 @@ def _summary() -> list[Any]:
             "Run",
             "The run and its verdict. Shown: how much of it the charts cover; a click shows all.",
             Query(ABOUT),
-            width=17,
             height=4,
             overrides=about,
             columns=ABOUT_WORDS,
@@ -158,7 +181,6 @@ def _summary() -> list[Any]:
             "Why",
             "Reasons of the verdict.",
             Query(WHY),
-            width=7,
             height=4,
             columns=WHY_WORDS,
             overrides={"message": [("custom.inspect", True)]},
@@ -221,7 +243,7 @@ def _queues() -> list[Any]:
         dashed_peaks(
             lines(
                 "Queue",
-                "Packets that wait in each router's queue: mean and greatest in the interval.",
+                "Packets that wait in routers' queues: mean and greatest in the interval. The bottleneck's, and the four that hold most.",
                 "none",
                 queue_series("avg(backlog_packets)", "mean", "A"),
                 queue_series("max(backlog_packets_max)", "max", "B"),
@@ -229,11 +251,11 @@ def _queues() -> list[Any]:
             )
         ),
         lines(
-            "Drops and marks",
-            "Packets that each router's queue dropped or marked, per interval.",
+            DROPS,
+            "Packets that routers' queues dropped or marked, per interval; queues that did neither in the time shown are left out.",
             "none",
-            queue_series("sum(drops)", "drops", "A"),
-            queue_series("sum(marks)", "marks", "B"),
+            counted_series("drops", "A"),
+            counted_series("marks", "B"),
             label="packets",
             bars=True,
         ),
@@ -241,14 +263,24 @@ def _queues() -> list[Any]:
 
 
 def _tables() -> list[Any]:
+    labels = {name: {"text": one.label, "index": place} for place, (name, one) in enumerate(REGISTRY.items())}
     units: dict[str, list[tuple[str, Any]]] = {name: [("unit", unit)] for name, unit in FLOW_UNITS.items()}
     return [
-        rows("Flows", "Each data connection as a whole.", Query(FLOWS), height=6, overrides=units, columns=FLOW_WORDS),
+        rows(
+            "Flows",
+            "Each data connection as a whole.",
+            Query(FLOWS),
+            height=6,
+            overrides=units,
+            columns=FLOW_WORDS,
+            missing="no flow: the run has no captures, or there is no run yet",
+        ),
         rows(
             "Metrics",
             "The run's metrics as ./warpbed metrics has them.",
             Query(METRICS),
-            height=8,
+            height=10,
+            overrides={"what": [("mappings", [{"type": "value", "options": labels}])]},
             columns=METRIC_WORDS,
         ),
     ]

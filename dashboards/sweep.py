@@ -7,21 +7,11 @@ from typing import Any
 
 from grafana_foundation_sdk.models import dashboard as models
 
+from dashboards.addresses import ZERO_S
 from dashboards.bands import chart, completed, dashed, edges
-from dashboards.experiments import verdict_colours
-from dashboards.parts import (
-    COUNTED,
-    FIRST_METRICS,
-    WHOLE,
-    Query,
-    Variable,
-    assembled,
-    bars,
-    board,
-    length,
-    one_of,
-    rows,
-)
+from dashboards.experiments import run_link, verdict_colours
+from dashboards.parts import COUNTED, FIRST_METRICS, WHOLE, Query, assembled, bars, board, one_of, rows
+from dashboards.variables import LATEST, Variable, length
 
 EXPERIMENT = one_of("r.experiment", "experiment")
 METRIC = one_of("m.name", "metric")
@@ -48,8 +38,8 @@ NUMBER = """CASE WHEN bool_and(c.number IS NOT NULL) OVER () THEN c.number
 MEANS = f"SELECT {NUMBER} AS parameter, c.cca AS name, c.mean, c.deviation, c.runs FROM ({CELLS}) c"
 
 OF_EXPERIMENT = f"JOIN runs r USING (run_id) WHERE {EXPERIMENT}"
-SELECT_EXPERIMENTS = """
-    SELECT DISTINCT experiment FROM runs JOIN run_params USING (run_id) WHERE status = 'complete' ORDER BY 1
+SELECT_EXPERIMENTS = f"""
+    SELECT r.experiment FROM runs r JOIN run_params USING (run_id) WHERE r.status = 'complete' GROUP BY r.experiment ORDER BY {LATEST}, 1
 """
 SELECT_METRICS = f"""
     SELECT m.name FROM run_metrics m {OF_EXPERIMENT} AND m.name NOT LIKE 'flows.%' GROUP BY 1 ORDER BY {FIRST_METRICS}, 1
@@ -62,13 +52,14 @@ SELECT_AT = f"""
     SELECT v.value FROM run_params v {OF_EXPERIMENT} AND {one_of("v.name", "held")} GROUP BY 1 ORDER BY min(v.number), 1
 """
 SELECT_UNIT = f"""
-    SELECT coalesce(max(nullif(m.unit, '1')), 'a number') AS unit FROM run_metrics m {OF_EXPERIMENT} AND {METRIC}
+    SELECT coalesce(' (' || max(nullif(m.unit, '1')) || ')', '') AS unit FROM run_metrics m {OF_EXPERIMENT} AND {METRIC}
 """
 SELECT_BASE = f"""
-    SELECT CASE WHEN count(*) FILTER (WHERE v.number IS NULL) > 0 OR count(*) = 0 THEN 'words, in their order'
-        WHEN min(v.value) LIKE '%bit' THEN 'bit/s' WHEN min(v.value) LIKE '%p' THEN 'packets' WHEN min(v.value) LIKE '%B' THEN 'bytes'
-        WHEN min(v.value) LIKE '%\\%' THEN 'of 1' WHEN min(v.value) SIMILAR TO '[0-9.]+ ?(ns|us|ms|s|min|h)' THEN 's'
-        ELSE 'a number' END AS base
+    SELECT CASE WHEN count(*) FILTER (WHERE v.number IS NULL) > 0 OR count(*) = 0 THEN ' (words, in their order)'
+        WHEN min(v.value) LIKE '%bit' THEN ' (bit/s)' WHEN min(v.value) LIKE '%p' THEN ' (packets)'
+        WHEN min(v.value) LIKE '%B' THEN ' (bytes)'
+        WHEN min(v.value) LIKE '%\\%' THEN ' (of 1)' WHEN min(v.value) SIMILAR TO '[0-9.]+ ?(ns|us|ms|s|min|h)' THEN ' (s)'
+        ELSE '' END AS base
     FROM run_params v {OF_EXPERIMENT} AND {one_of("v.name", "parameter")}
 """
 AGAINST_PARAMETER = completed(
@@ -91,7 +82,8 @@ PAIRS = f"""
     GROUP BY 1, 2, p.number, q.number ORDER BY p.number, 1, q.number, 2 LIMIT 2000
 """
 EVERY_RUN = f"""
-    SELECT r.run, r.cca, p.value AS parameter, r.seed::text AS seed, r.verdict, m.value
+    SELECT r.experiment, r.run, r.cca, p.value AS parameter, r.seed::text AS seed, r.verdict, m.value,
+        ({ZERO_S} + r.duration_s) * 1000 AS to_ms
     FROM runs r JOIN run_params p ON p.run_id = r.run_id AND {PARAMETER}
     JOIN run_metrics m ON m.run_id = r.run_id AND {METRIC}
     WHERE {EXPERIMENT} AND {HELD} ORDER BY r.cca, p.number, p.value, r.seed LIMIT 5000
@@ -145,14 +137,16 @@ def dashboard() -> Any:
         length(EXPERIMENT),
     ]
     against_parameter = chart(
-        "${metric:text} (${unit:text}) against ${parameter:text} (${base:text})",
+        "${metric:text}${unit:text} against ${parameter:text}${base:text}",
         "Mean over the counted runs of each value, with its 95 % confidence interval between dashed lines (Student's t; a value with one "
         "run has none, nor has one whose runs differ in another parameter: hold it fixed). Runs with the same packets count once. "
-        "Parameters that are words stand at 1, 2, 3 in their order.",
+        "Parameters that are words stand at 1, 2, 3 in their order. Colours as in the chart beside it.",
         "none",
         Query(AGAINST_PARAMETER),
-        ("parameter", "Value of the parameter, in the title's unit", "none"),
-        y_label="Metric, in the title's unit",
+        ("parameter", "Value of the parameter", "none"),
+        x_shown="${parameter:text}${base:text}",
+        y_label="Mean of the runs",
+        listed=False,
         joined=True,
         width=16,
         height=11,
@@ -160,7 +154,7 @@ def dashboard() -> Any:
     panels = [
         dashed(against_parameter),
         bars(
-            "${metric:text} (${unit:text}) by value",
+            "${metric:text}${unit:text} by value",
             "The same means side by side, each value as the experiment file has it.",
             "none",
             Query(BY_VALUE),
@@ -180,18 +174,24 @@ def dashboard() -> Any:
         heat_map(),
         rows(
             "Runs behind it",
-            "Every run's value; suspect runs count, invalid and failed ones do not.",
+            "Every run's value; suspect runs count, invalid and failed ones do not. A click on its name opens it.",
             Query(EVERY_RUN),
             width=24,
             height=9,
-            overrides={**verdict_colours(), "seed": WHOLE},
+            overrides={
+                **verdict_colours(),
+                "seed": WHOLE,
+                "run": [run_link()],
+                "experiment": [("custom.hidden", True)],
+                "to_ms": [("custom.hidden", True)],
+            },
             columns={
                 "run": ("Run", 300),
                 "cca": ("Algorithm", 140),
                 "parameter": ("Parameter", 140),
                 "seed": ("Seed", 200),
                 "verdict": ("Verdict", 100),
-                "value": ("Value", 160),
+                "value": ("Value", 0),
             },
         ),
     ]

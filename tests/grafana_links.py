@@ -2,8 +2,8 @@
 """Dashboards as Grafana opens them: what a URL makes of the variables, and which URLs the links of a dashboard are.
 
 After Grafana's own code (9.4: variables/state/actions.ts, variables/query/adapter.ts, templating/template_srv.ts, formatRegistry):
-All is the word `All` in a URL; a variable that takes one value has no such option, and what reaches its queries then is no value at
-all; an empty list is no text at all.
+All is the word `All` in a URL; a variable that takes one value, or several without All, has no such option, and what reaches its
+queries then is no value at all; an empty list is no text at all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks import grafana
 ALL = "All"
 State = dict[str, list[str]]
 """Variable → the values that it puts into queries."""
-PART = re.compile(r"\$\{(\w+):(queryparam|percentencode)\}")
+PART = re.compile(r"\$\{(\w+):(queryparam|percentencode|raw)\}")
 FIELD = re.compile(r"\$\{__data\.fields\.(\w+)(:percentencode)?\}")
 
 
@@ -39,7 +39,9 @@ def opened(
         possible = options(connection, variable, values)
         given = parameters.get(f"var-{variable['name']}")
         if variable["multi"]:
-            values[variable["name"]] = possible if given is None or list(given) == [ALL] else list(given)
+            every = possible if variable["includeAll"] else possible[:1]
+            assert given is None or list(given) != [ALL] or variable["includeAll"], f"{variable['name']} has no {ALL}"
+            values[variable["name"]] = every if given is None or list(given) == [ALL] else list(given)
         elif given is None or variable["hide"] == 2:
             values[variable["name"]] = possible[:1]
         else:
@@ -52,7 +54,7 @@ def states(connection: psycopg.Connection[Any], content: Mapping[str, Any]) -> I
     """(values, the variables that say All): for every experiment, each other variable at its ends, and every list full, short, empty."""
     visible = [variable for variable in content["templating"]["list"] if variable["hide"] == 0]
     first, *others = visible
-    for at_first in _choices(options(connection, first, {}), first["multi"]):
+    for at_first in _choices(options(connection, first, {}), first):
         base = {f"var-{first['name']}": at_first}
         try:
             start = opened(connection, content, base)
@@ -61,20 +63,21 @@ def states(connection: psycopg.Connection[Any], content: Mapping[str, Any]) -> I
         changes: list[dict[str, list[str]]] = [{}]
         for variable in others:
             possible = options(connection, variable, start)
-            changes += [{f"var-{variable['name']}": choice} for choice in _choices(possible[:2], variable["multi"])]
+            changes += [{f"var-{variable['name']}": choice} for choice in _choices(possible[:2], variable)]
         for change in changes:
             given = {**base, **change}
             says_all = {
                 variable["name"]
                 for variable in visible
-                if variable["multi"] and given.get(f"var-{variable['name']}", [ALL]) == [ALL]
+                if variable["includeAll"] and given.get(f"var-{variable['name']}", [ALL]) == [ALL]
             }
             yield opened(connection, content, given), says_all
 
 
-def _choices(possible: Sequence[str], multi: bool) -> list[list[str]]:
+def _choices(possible: Sequence[str], variable: Mapping[str, Any]) -> list[list[str]]:
     singles = [[value] for value in possible]
-    return [[ALL], [], list(possible[:2]), *singles] if multi else singles
+    every = [[ALL]] if variable["includeAll"] else []
+    return [*every, [], list(possible[:2]), *singles] if variable["multi"] else singles
 
 
 def address(url: str, values: Mapping[str, Sequence[str]], says_all: set[str]) -> tuple[str, dict[str, list[str]]]:
@@ -87,7 +90,9 @@ def address(url: str, values: Mapping[str, Sequence[str]], says_all: set[str]) -
             chosen = [ALL] if name in says_all else chosen
             return "&".join(f"var-{name}={urllib.parse.quote(value, safe='')}" for value in chosen)
         assert name not in says_all, f"{url}: {name} may say All"
-        return urllib.parse.quote(chosen[0] if chosen else "", safe="")
+        return (
+            (chosen[0] if chosen else "") if form == "raw" else urllib.parse.quote(chosen[0] if chosen else "", safe="")
+        )
 
     return parsed(PART.sub(put, url))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grafana's own data libraries, run by Node: what a panel makes of its query's answer in Grafana 9.4 and in the current version."""
+"""Grafana's own libraries, run by Node: what a panel makes of its query's answer in Grafana 9.4, that of images.yml and the newest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from base.paths import cache_dir
 
 HERE = Path(__file__).parent
-VERSIONS = ("oldest", "current")
+VERSIONS = ("oldest", "pinned", "current")
 INSTALL = ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--legacy-peer-deps", "--loglevel=error")
 
 
@@ -49,17 +49,27 @@ def installed() -> Path:
 
 def check(folder: Path, version: str, panels: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """What check.cjs says of each panel."""
+    found: list[dict[str, Any]] = _asked("check.cjs", [str(folder), version], panels)
+    return found
+
+
+def put_in(folder: Path, scenes: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """What scenes.cjs makes of each scene's texts."""
+    found: list[list[str]] = _asked("scenes.cjs", [str(folder)], scenes)
+    return found
+
+
+def _asked(program: str, arguments: Sequence[str], content: object) -> Any:
     done = subprocess.run(
-        ["node", str(HERE / "check.cjs"), str(folder), version],
-        input=json.dumps(panels),
+        ["node", str(HERE / program), *arguments],
+        input=json.dumps(content),
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)
 
 
 def frame(target: dict[str, Any], columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Grafana's own libraries make of the dashboards' panels: transformations, field overrides, units, colours.
 //
-//   node check.cjs FOLDER oldest|current < input.json > output.json
+//   node check.cjs FOLDER oldest|pinned|current < input.json > output.json
 //
 // FOLDER holds node_modules. input: a list of {title, type, transformations, fieldConfig, frames: [{refId, fields: [{name, type, values}]}]};
 // output: as many of {errors: [text], frames: [{fields: [{name, type, values, drawn, texts, config, text}]}], unmatched: [matcher]}.
 "use strict";
 
+const Module = require("node:module");
 const path = require("node:path");
 
 globalThis.navigator ??= { language: "en-US", languages: ["en-US"] }; // a browser's; Node has it from 21 on
 
 const [folder, version] = process.argv.slice(2);
+Object.assign(console, { log: console.error, info: console.error }); // the output is the answer
+const load = Module._load; // hooks of React would look for a browser's page, and nothing here draws
+Module._load = (name, ...rest) => (/^react-use/.test(name) ? {} : load(name, ...rest));
+globalThis.window ??= { addEventListener: () => {}, __grafanaSceneContext: {} }; // since 11 dashboards are scenes, which put variables in themselves
 const grafana = require(path.join(folder, "node_modules", `grafana-${version}`));
-globalThis.window ??= { __grafanaSceneContext: {} }; // dashboards of the current version are scenes, which put variables in themselves
 
 // Grafana's application fills these registries; the transformers themselves are in the library.
 const transformers = new Map(Object.values(grafana.standardTransformers).map((one) => [one.id, one])); // some stand there twice
@@ -21,7 +25,7 @@ grafana.standardTransformersRegistry.setInit(() =>
   [...transformers.values()].map((transformation) => ({
     id: transformation.id,
     name: transformation.name,
-    transformation: version === "oldest" ? transformation : async () => transformation,
+    transformation: version === "current" ? async () => transformation : transformation,
     editor: () => null,
   })),
 );
@@ -42,6 +46,12 @@ function options(fieldConfig) {
 
 const units = new Set(grafana.getValueFormats().flatMap((group) => group.submenu.map((unit) => unit.value)));
 
+/** A unit of a panel's own, which Grafana writes behind the number. */
+function own(unit) {
+  const [, suffix] = /^suffix:(.+)$/.exec(unit) ?? [];
+  return suffix !== undefined && grafana.getValueFormat(unit)(1.5, 1).suffix.trim() === suffix.trim();
+}
+
 function* problems(panel) {
   const properties = [
     ...Object.entries(panel.fieldConfig.defaults).map(([id, value]) => ({ id, value })),
@@ -49,7 +59,7 @@ function* problems(panel) {
   ];
   for (const { id, value } of properties) {
     if (!STANDARD.includes(id) && !id.startsWith("custom")) yield `no option ${id}`;
-    if (id === "unit" && !units.has(value) && !/^time:./.test(value)) yield `no unit ${value}`;
+    if (id === "unit" && !units.has(value) && !/^time:./.test(value) && !own(value)) yield `no unit ${value}`;
     if (id === "color" && !grafana.fieldColorModeRegistry.getIfExists(value.mode)) yield `no colour mode ${value.mode}`;
   }
   for (const { id } of panel.transformations) {
@@ -79,7 +89,7 @@ async function check(panel) {
   });
   const unmatched = panel.fieldConfig.overrides.map(({ matcher }) => matcher).filter((matcher) => {
     const matches = grafana.fieldMatchers.get(matcher.id).get(matcher.options);
-    return !frames.some((frame) => frame.fields.some((field) => matches(field, frame, frames)));
+    return ![transformed, frames].some((some) => some.some((frame) => frame.fields.some((field) => matches(field, frame, some))));
   });
   const shown = frames.map((frame) => ({
     fields: frame.fields.map((field) => {
@@ -90,7 +100,8 @@ async function check(panel) {
       const drawn = values.map((value) => value >= (field.config.min ?? -Infinity)); // as an XY chart decides: null is 0 here
       return {
         name: grafana.getFieldDisplayName(field, frame, frames), type: field.type, values, drawn, texts,
-        config: { unit: field.config.unit, color: field.config.color, custom: field.config.custom, noValue: field.config.noValue, min: field.config.min },
+        config: { unit: field.config.unit, color: field.config.color, custom: field.config.custom, noValue: field.config.noValue, min: field.config.min,
+          displayName: field.config.displayName },
         text: (display.prefix ?? "") + display.text + (display.suffix ?? ""), colour: display.color,
       };
     }),

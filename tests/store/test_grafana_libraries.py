@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Grafana 9.4's and the current Grafana's own code makes of the dashboards: no server is needed for that.
+"""What the own code of Grafana 9.4, of the pinned and of the current version makes of the dashboards: no server is needed for that.
 
 Each panel's SQL is asked of a real database; its answer goes through Grafana's transformations, field overrides, units and colours.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis import palette
+from base.paths import ROOT
 from benchmarks import grafana, store_lab
-from dashboards.parts import NO_DATA
+from dashboards.parts import DASHES, NO_DATA
 from store.connect import connected
 from tests import grafana_libraries
 from tests.store import board_data
 from tests.store.test_dashboards import chosen, time_of
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]  # filling the database, on a busy machine
-AGAINST = "${metric:text} (${unit:text}) against ${parameter:text} (${base:text})"
+AGAINST = "${metric:text}${unit:text} against ${parameter:text}${base:text}"
+PARAMETER = "${parameter:text}${base:text}"
+"""The axis as newer versions name its field; the harness puts no variables in."""
 Panels = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -80,10 +85,10 @@ def test_time_series_have_a_time_and_numbers(asked: Panels, drawn: Panels) -> No
 
 
 def test_overrides_find_their_columns(asked: Panels, drawn: Panels) -> None:
-    """Of slots of bands and of algorithms there may be more than are drawn; every other override names something that is there."""
+    """Of slots of bands, of algorithms and of kinds of lines more may be there than drawn; every other names something that is there."""
     for place, panel in drawn.items():
         lost = [str(matcher["options"]) for matcher in panel["unmatched"]]
-        own = [name for name in lost if not name.lstrip("/^")[:1].isdigit() and not name.startswith("/^(")]
+        own = [name for name in lost if not name.lstrip("/^")[:1].isdigit() and not name.startswith(("/^(", "/(^"))]
         assert [name for name in own if name != NO_DATA] == [], place  # a series where there is no other
         assert len(lost) < len(asked[place]["fieldConfig"]["overrides"]) or not lost, place
 
@@ -92,7 +97,7 @@ def test_overrides_find_their_columns(asked: Panels, drawn: Panels) -> None:
     ("dashboard", "title", "axis", "series"),
     [
         ("compare", "Throughput against delay", "Mean RTT, ms", {"reno", "cubic", "medley"}),
-        ("sweep", AGAINST, "Value of the parameter, in the title's unit",
+        ("sweep", AGAINST, "Value of the parameter",
          {"cubic", "medley", "reno", "cubic · low 95 %", "cubic · high 95 %"}),
         ("compare", "Distribution of RTT by algorithm", "Round-trip time, ms", {"reno", "cubic", "medley"}),
     ],
@@ -102,7 +107,9 @@ def test_charts_over_a_number_have_a_numeric_axis_and_a_series_per_algorithm(
 ) -> None:
     (frame,) = one(drawn, dashboard, title)["frames"]
     x, *rest = frame["fields"]
-    assert (x["name"], x["type"]) == (axis, "number")
+    assert (axis if x["name"] == PARAMETER else x["name"], x["type"]) == (axis, "number")
+    if dashboard == "sweep":
+        assert x["config"]["displayName"] == PARAMETER, "the axis says what it is, and in which unit"
     assert x["values"] and all(isinstance(value, int | float) for value in x["values"])
     assert {field["name"] for field in rest} == series
     assert {field["type"] for field in rest} == {"number"}
@@ -167,13 +174,30 @@ def test_bands_fill_down_to_a_series_that_is_there(drawn: Panels) -> None:
         for name, config in fields.items()
         if "fillBelowTo" in (config["custom"] or {})
     }
-    assert filled_to == {"10 high 95 %": "10 low 95 %"}, (
+    assert filled_to == {"2 high 95 %": "2 low 95 %"}, (
         "of the settings one has two runs that count: cubic with 50 packets"
     )
     cubic = {"mode": "fixed", "fixedColor": palette.COLOURS[palette.place("cubic")]}
-    for name in ("cubic · buffer 50p", "cubic · buffer 250p", "10 high 95 %", "10 low 95 %"):
+    for name in ("cubic · buffer 50p", f"cubic · {DASHES[1]}buffer 250p", "2 high 95 %", "2 low 95 %"):
         assert fields[name]["color"] == cubic, name
-    assert fields["10 low 95 %"]["custom"]["hideFrom"]["legend"] is True
+    assert fields["2 low 95 %"]["custom"]["hideFrom"]["legend"] is True
+
+
+def test_settings_of_one_algorithm_are_told_apart_by_their_lines(drawn: Panels) -> None:
+    """By their numbers, not their letters: 50p before 250p, the same for each algorithm and seed."""
+    for title in ("Goodput by group", "Throughput"):
+        (frame,) = one(drawn, "compare", title)["frames"]
+        styles = {field["name"]: (field["config"]["custom"] or {}).get("lineStyle") for field in frame["fields"]}
+        small = [style for name, style in styles.items() if "buffer 50p" in name]
+        large = [style for name, style in styles.items() if f"{DASHES[1]}buffer 250p" in name]
+        assert small and small == [None] * len(small), title
+        assert large and large == [{"fill": "dash", "dash": [10, 6]}] * len(large), title
+
+
+def test_the_pinned_libraries_are_those_of_the_pinned_grafana() -> None:
+    image = re.search(r"grafana/grafana:([\d.]+)@", (ROOT / "dashboards/images.yml").read_text())
+    package = json.loads((ROOT / "tests/grafana_libraries/package.json").read_text())
+    assert image is not None and package["dependencies"]["grafana-pinned"] == f"npm:@grafana/data@{image[1]}"
 
 
 def test_an_algorithm_has_one_colour_in_every_panel(asked: Panels, drawn: Panels) -> None:
