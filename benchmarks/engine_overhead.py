@@ -1,22 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Dask's scheduler and the client cost: many runs that only sleep, on many workers.
+"""What the engine costs with many workers: runs that only sleep, by the real scheduler, client and conductor.
 
-    ./warpbed exec python -m benchmarks.engine_overhead --workers 1000 --runs 100000 --sleep-s 60   (WARPBED_EXTRAS=dask)
+    WARPBED_EXTRAS=dask ./warpbed exec python -m benchmarks.engine_overhead --workers 1000 --runs 100000 --sleep-s 60
 
-The scheduler is Dask's own; workers are tasks of this process with a real connection to it, and sleep without a thread each, so that
-a thousand of them need no machines. What a worker does for itself (it profiles its thread a hundred times a second and asks its system
-for memory and disks) is left out, since it takes its own machine's time and not the scheduler's. Printed: runs a second, the CPU time of
-all of it per run, and the largest memory.
+One process holds Dask's scheduler, testbed.engine's DaskRunner, and the workers: Dask's own, each with its connections and heartbeats over
+TCP, but their tasks sleep without a thread, so that a thousand of them need no machines. Its clock is the process's CPU time, and leaps
+where all of it waits: an hour of sleep takes none, the result does not hang on what else the machine does, and what the workers spend on
+their connections counts as if the scheduler's one CPU did it. What a worker does for itself (it profiles its thread and asks its system
+for memory and disks) is left out, since it takes its own machine's time.
+
+What a run is expected to take is drawn evenly between (1 - spread) and (1 + spread) times the mean, and what it takes between (1 - error)
+and (1 + error) times that: the quickstart's twelve runs, which should all take equally long, differ so.
+
+Printed now and then and at the end: that clock, beside the one of a list schedule of the same runs, longest first, that costs nothing;
+CPU time a run; memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
+import heapq
 import logging
+import queue
+import random
 import resource
+import selectors
+import tempfile
+import threading
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+from base.paths import ROOT
+from hosts.per_kernel import RunHosts
+from testbed.engine import conductor, stub
+from testbed.engine.conductor import DaskRunner
+from testbed.engine.order import longest_first
+from testbed.engine.supplies import Supplies
+from testbed.experiments import prepare
+from testbed.results import Results
+from testbed.runner import Job
 
 OF_WORKERS = {
     "distributed.worker.profile.enabled": False,
@@ -24,62 +51,234 @@ OF_WORKERS = {
     "distributed.admin.system-monitor.interval": "600s",
     "distributed.admin.system-monitor.disk": False,
     "distributed.admin.system-monitor.gil.enabled": False,
-    "distributed.admin.tick.interval": "10s",
+    "distributed.admin.tick.interval": "60s",
+    "distributed.admin.tick.limit": "100000s",
 }
 """What workers do on their own machines, in Dask's configuration."""
+SLEEPING = "sleeping"
+"""A kind of cluster of this benchmark."""
+TOLD_S = 10.0
+FILES = 65536
+"""Open files of a process that a thousand connections need."""
 
 
-async def nap(number: int, seconds: float) -> int:
-    await asyncio.sleep(seconds)
-    return number
+async def nap(program: bytes, packed: bytes) -> dict[str, Any]:
+    """Takes the place of stub.called; stub.run_task travels with it as it does with a run."""
+    import asyncio
+    import pickle
+
+    from distributed import get_worker
+
+    order = pickle.loads(packed)  # noqa: S301 (this process has made it)
+    await asyncio.sleep(order["sleep_s"])
+    worker: Any = get_worker()
+    said: dict[str, Any] = {
+        "run": order["run"], "status": "done", "message": "", "worker": str(worker.name), "address": worker.address,
+        "wall_s": order["sleep_s"], "entry": None,
+    }  # fmt: skip
+    worker.log_event(order["topic"], {"event": "answer", "task": order["task"], "answer": said})
+    return said
 
 
-async def measure(workers: int, runs: int, sleep_s: float) -> dict[str, float]:
-    """Seconds of clock, of CPU, and bytes of memory for `runs` runs; as many under way as testbed.engine.conductor keeps."""
+@dataclass(frozen=True)
+class NoHost:
+    kind: str = "virtual"
+    one_at_a_time: bool = False
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return {"key": "0"}
+
+
+class Ordered(Results):
+    """Results whose runs are complete once they were ordered: a sleeping run leaves nothing."""
+
+    def __init__(self, base: Path, experiment: str) -> None:
+        super().__init__(base, experiment)
+        self.ordered: set[str] = set()
+
+    def is_complete(self, run_id: str) -> bool:
+        return run_id in self.ordered
+
+
+class Sleeping(DaskRunner):
+    """The runner as it is, but for how long a run sleeps."""
+
+    error = 0.0
+
+    def order(self, job: Job, token: str) -> dict[str, Any]:
+        results = self._results
+        assert isinstance(results, Ordered)
+        results.ordered.add(job.run_id)
+        return {**super().order(job, token), "sleep_s": length_s(job, self.error)}
+
+
+def length_s(job: Job, error: float) -> float:
+    """How long a run sleeps."""
+    return job.plan.duration_s * (1 + error * random.Random(job.run_id).uniform(-1, 1))  # noqa: S311
+
+
+def least_s(lengths_s: Sequence[float], workers: int) -> float:
+    """Clock of a list schedule that costs nothing: whoever is free takes the next."""
+    free = [0.0] * workers
+    for length_s in lengths_s:
+        heapq.heappush(free, heapq.heappop(free) + length_s)
+    return max(free)
+
+
+def sleeping_jobs(runs: int, sleep_s: float, spread: float) -> list[Job]:
+    """Runs of the quickstart's first combination that differ in their length only."""
+    first = prepare(ROOT / "experiments/quickstart.yml")
+    run, plan = first.runs[0], first.plans[0]
+    draw = random.Random(1)  # noqa: S311
+    lengths = [sleep_s * (1 + spread * draw.uniform(-1, 1)) for _ in range(runs)]
+    return [Job(replace(run, seed=n), replace(plan, duration_s=length), f"r{n}") for n, length in enumerate(lengths)]
+
+
+class Clock:
+    """CPU time of this process, and what was leapt over."""
+
+    leapt_s = 0.0
+
+    @classmethod
+    def now(cls) -> float:
+        return time.process_time() + cls.leapt_s
+
+
+class Handed:
+    """The conductor's queue, which knows whether the conductor waits at it."""
+
+    waiting: threading.Event = threading.Event()
+
+    def __init__(self) -> None:
+        self._items: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        Handed.empty = self._items.empty  # type: ignore[attr-defined]
+
+    def put(self, item: Any) -> None:
+        self._items.put(item)
+
+    def get(self, timeout: float) -> Any:
+        Handed.waiting.set()
+        try:
+            return self._items.get(timeout=10 * timeout)
+        finally:
+            Handed.waiting.clear()
+
+    def get_nowait(self) -> Any:
+        return self._items.get_nowait()
+
+
+class Leaping(selectors.EpollSelector):
+    """Waits for nothing but the conductor: where a loop would sleep until its next timer, the clock leaps there."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        for _ in range(3):  # others may be about to have something: their turn
+            if (ready := super().select(0)) or (timeout is not None and timeout <= 0):
+                return ready
+            time.sleep(0)
+        if timeout is None or not Handed.waiting.is_set() or not Handed.empty():  # type: ignore[attr-defined]
+            return super().select(0.001)
+        Clock.leapt_s += timeout
+        return []
+
+
+class Loop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        super().__init__(Leaping())
+
+    def time(self) -> float:
+        return Clock.now()
+
+
+class Loops(asyncio.DefaultEventLoopPolicy):
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        return Loop()
+
+
+async def pool(address: str, count: int) -> None:
+    """That many workers, on this loop."""
+    from distributed import Worker
+
+    made = [Worker(address, nthreads=1, name=str(n), dashboard_address=None) for n in range(count)]
+    for start in range(0, count, 50):
+        await asyncio.gather(*made[start : start + 50])
+
+
+def scheduler_alone(workers: int) -> Any:
+    """A cluster of this process's scheduler, to which workers come by themselves."""
+    import distributed
+
+    made: Any = distributed.LocalCluster
+    return made(n_workers=0, host="127.0.0.1", dashboard_address=None, silence_logs=logging.ERROR)
+
+
+def many_files() -> None:
+    """Allow a connection for each worker."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def measure(workers: int, jobs: list[Job], error: float, folder: Path) -> None:
+    """Make the runs, and print what they cost."""
     import dask
-    from distributed import Client, Scheduler, Worker
+
+    from testbed.engine import clusters
 
     dask.config.set(OF_WORKERS)
-    logging.getLogger("distributed").setLevel(logging.ERROR)
-    started: Any = Scheduler
-    async with started(protocol="inproc", dashboard_address=None, host="") as scheduler:
-        pool = [Worker(scheduler.address, nthreads=1, name=str(n), dashboard_address=None) for n in range(workers)]
-        await asyncio.gather(*pool)
-        client_of: Any = Client
-        async with client_of(scheduler.address, asynchronous=True, set_as_default=False) as client:
-            begun, cpu = time.monotonic(), time.process_time()
-            loop, ended = asyncio.get_running_loop(), asyncio.Queue[Any]()
-            done = sent = 0
-            while done < runs:
-                while sent < runs and sent - done < workers + workers // 4:
-                    future = client.submit(nap, sent, sleep_s, pure=False, priority=-sent, key=f"run-{sent}")
-                    future.add_done_callback(lambda one: loop.call_soon_threadsafe(ended.put_nowait, one))
-                    sent += 1
-                await ended.get()
-                done += 1
-            clock_s, cpu_s = time.monotonic() - begun, time.process_time() - cpu
-        await asyncio.gather(*(worker.close() for worker in pool))
-    return {
-        "clock_s": clock_s,
-        "cpu_s": cpu_s,
-        "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0,
-    }
+    asyncio.set_event_loop_policy(Loops())
+    setattr(conductor, "queue", type("queue", (), {"SimpleQueue": Handed, "Empty": queue.Empty}))  # noqa: B010
+    stub.called = nap  # type: ignore[assignment]
+    Supplies.artifacts = lambda self, kernel: ()  # type: ignore[method-assign]
+    host: Any = NoHost()
+    clusters.KINDS[SLEEPING] = scheduler_alone
+    ideal_s = least_s([length_s(job, error) for job in longest_first(jobs)], workers)
+    with clusters.client_of("", SLEEPING, 0) as client:
+        client.sync(pool, client.scheduler.address, workers)
+        gc.freeze()
+        done = told_s = 0.0
+        begun, cpu = Clock.now(), time.process_time()
+
+        def told(last: str = "") -> None:
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+            print(
+                f"{done:.0f} of {len(jobs)} runs, {Clock.now() - begun:.1f} s{last}; "
+                f"{1e3 * (time.process_time() - cpu) / done:.2f} ms of CPU a run; {memory:.0f} MB",
+                flush=True,
+            )
+
+        def count(event: dict[str, Any]) -> None:
+            nonlocal done, told_s
+            done += event["event"] == "done"
+            if time.monotonic() - told_s > TOLD_S:
+                told_s = time.monotonic()
+                told()
+
+        runner = Sleeping(Ordered(folder, SLEEPING), RunHosts(host), client, count)
+        runner.error = error
+        summary = runner.run_all(jobs)
+        clock_s = Clock.now() - begun
+        assert len(summary.done) == len(set(summary.done)) == len(jobs) and not summary.failed
+        told(f", {ideal_s:.1f} s without overhead ({100 * (clock_s / ideal_s - 1):.1f} % more)")
+        Handed.waiting.set()  # nobody takes anything any more
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure Dask's scheduler and the client with runs that only sleep.")
+    parser = argparse.ArgumentParser(description="Measure scheduler and client with runs that only sleep.")
     parser.add_argument("--workers", type=int, default=100)
     parser.add_argument("--runs", type=int, default=2000)
-    parser.add_argument("--sleep-s", type=float, default=5.0)
-    asked = parser.parse_args()
-    found = asyncio.run(measure(asked.workers, asked.runs, asked.sleep_s))
-    ideal_s = asked.sleep_s * -(-asked.runs // asked.workers)
-    more = 100 * (found["clock_s"] / ideal_s - 1)
-    print(
-        f"{asked.workers} workers, {asked.runs} runs of {asked.sleep_s:g} s: {found['clock_s']:.1f} s of clock, "
-        f"{ideal_s:.1f} s without overhead ({more:.1f} % more); {1e3 * found['cpu_s'] / asked.runs:.2f} ms of CPU a run; "
-        f"{found['memory_bytes'] / 1e6:.0f} MB"
+    parser.add_argument("--sleep-s", type=float, default=5.0, help="mean length of a run")
+    parser.add_argument(
+        "--spread", type=float, default=0.5, help="expected lengths are drawn within this share of the mean"
     )
+    parser.add_argument(
+        "--error", type=float, default=0.2, help="lengths are drawn within this share of what is expected"
+    )
+    asked = parser.parse_args()
+    many_files()
+    with tempfile.TemporaryDirectory(prefix="warpbed-engine-") as folder:
+        jobs = sleeping_jobs(asked.runs, asked.sleep_s, asked.spread)
+        measure(asked.workers, jobs, asked.error, Path(folder))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,20 @@ CONNECT_S = 30
 def _jobqueue(name: str) -> Callable[[int], Any]:
     def opened(workers: int) -> Any:
         cluster = getattr(importlib.import_module("dask_jobqueue"), f"{name}Cluster")()
-        cluster.scale(jobs=workers or 1)
+
+        async def scaled() -> None:
+            """`scale` alone tells nobody that the queue has refused a job, and workers would be waited for without end."""
+            cluster.scale(jobs=workers or 1)
+            await cluster._correct_state()
+
+        logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # it would tell the same with a traceback
+        try:
+            cluster.sync(scaled)
+        except BaseException:
+            for job in list(cluster._created):  # Dask's end of a cluster knows no job that never was one
+                job.status = importlib.import_module("distributed.core").Status.closed
+            cluster.close()
+            raise
         return cluster
 
     return opened

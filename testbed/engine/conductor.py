@@ -8,15 +8,18 @@ the second of two equal runs finds the first one's name taken.
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
+import importlib
 import pickle
-import queue
+import queue  # benchmarks.engine_overhead puts its own in its place
 import secrets
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,8 @@ STATUS_S = 2.0
 """How often the futures' and the scheduler's states are looked at."""
 PATIENCE_S = 600.0
 """How long a scheduler may be away."""
+AHEAD = 2
+"""One run waits at the scheduler for so many threads, so that none of a thousand workers that end at once need wait for the client."""
 MOST_LACKING = 3
 """So many workers that cannot make any run are not bad luck."""
 
@@ -56,6 +61,8 @@ class DaskRunner:
         self._cancelled = threading.Event()
         self._session = secrets.token_hex(8)
         self._supplies = Supplies(store)
+        self.answers: dict[str, Mapping[str, Any]] = {}
+        """By the task's key, of tasks whose end was not told yet."""
 
     def cancel(self) -> None:
         self._cancelled.set()
@@ -98,11 +105,15 @@ class DaskRunner:
 
     @contextlib.contextmanager
     def _events(self) -> Iterator[None]:
-        """Hand the workers' events on to the progress."""
+        """Hand the workers' events on to the progress, and keep what tasks answer: a worker's answer comes before the word that its task
+        has ended, and so need not be asked for."""
 
         def take(event: tuple[float, Mapping[str, Any]]) -> None:
             with contextlib.suppress(KeyError, TypeError):
-                self._report(dict(event[1]))
+                if event[1]["event"] == stub.ANSWER:
+                    self.answers[event[1]["task"]] = event[1]["answer"]
+                else:
+                    self._report(dict(event[1]))
 
         topic = f"warpbed-{self._session}"
         self._client.subscribe_topic(topic, take)
@@ -111,6 +122,7 @@ class DaskRunner:
         finally:
             with contextlib.suppress(Exception):  # the scheduler may be gone; what was said was said
                 self._client.unsubscribe_topic(topic)
+            self.answers.clear()
 
     def order(self, job: Job, token: str) -> dict[str, Any]:
         """What the stub is given for a run."""
@@ -144,9 +156,12 @@ class _Round:
     def __init__(self, runner: DaskRunner, jobs: list[Job], summary: Summary, token: str) -> None:
         self._runner, self._summary, self._token = runner, summary, token
         self._client = runner._client
+        self._task = importlib.import_module("dask._task_spec").Task
+        self._packed: Callable[[object], bytes] = importlib.import_module("cloudpickle").dumps
+        self._program = self._packed(stub.run_task)
         self._todo = deque(longest_first(jobs))
         self._under: dict[Any, Job] = {}
-        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[Any, Mapping[str, Any] | None]] = queue.SimpleQueue()
         self._attempts: dict[str, int] = {}
         self._avoid: dict[str, set[str]] = {}
         self._lacking: dict[str, str] = {}
@@ -161,10 +176,10 @@ class _Round:
                 self._look()
                 self._submit()
                 with contextlib.suppress(queue.Empty):
-                    future = self._ended.get(timeout=TICK_S)
+                    ended = self._ended.get(timeout=TICK_S)
                     while True:
-                        self._take(future)
-                        future = self._ended.get_nowait()
+                        self._take(*ended)
+                        ended = self._ended.get_nowait()
         finally:
             self._stop()
 
@@ -190,37 +205,59 @@ class _Round:
 
     def _submit(self) -> None:
         """Keep every thread busy and a few runs waiting, and no more: the scheduler's memory does not grow with the number of runs."""
-        threads = sum(self._threads.values())
         if self._client.status != "running":
             return
-        while self._todo and len(self._under) < threads + max(2, threads // 4):
+        threads = sum(self._threads.values())
+        some: list[Job] = []
+        while self._todo and len(self._under) + len(some) < threads + threads // AHEAD:
             job = self._todo.popleft()
             avoid = self._avoid.get(job.run_id, set()) | self._lacking.keys()
-            good = [address for address in self._threads if address not in avoid] if avoid else []
-            self._number += 1
-            future = self._client.submit(
-                stub.run_task,
-                self._runner.order(job, self._token),
-                key=f"warpbed-{self._runner._session}-{self._number}-{job.run_id}",
-                pure=False,
-                retries=0,
-                workers=good or None,
-                allow_other_workers=bool(good),
-                priority=-self._number,
-            )
-            self._under[future] = job
-            future.add_done_callback(self._ended.put)
+            if good := [address for address in self._threads if address not in avoid] if avoid else []:
+                self._ask_for([job], good)
+            else:
+                some.append(job)
+        if some:
+            self._ask_for(some)
 
-    def _take(self, future: Any) -> None:
-        """A task has ended, in whatever way."""
+    def _ask_for(self, jobs: list[Job], workers: list[str] | None = None) -> None:
+        """Give runs to the scheduler as one graph, which costs it a tenth of many. workers: by which they should be made."""
+        tasks = {}
+        for job in jobs:
+            self._number += 1
+            key = f"warpbed-{self._runner._session}-{self._number}-{job.run_id}"
+            order = {**self._runner.order(job, self._token), "task": key}
+            # a producer of data waits at the scheduler, where any other task would go to a worker that is busy
+            tasks[key] = self._task(key, stub.called, self._program, self._packed(order), _data_producer=True)
+        futures = self._client.get(
+            tasks,
+            list(tasks),
+            sync=False,
+            retries=0,
+            workers=workers,
+            allow_other_workers=bool(workers),
+            priority=-self._number,
+        )
+        for future, job in zip(futures, jobs, strict=True):
+            self._under[future] = job
+            future.add_done_callback(self._ask)
+
+    def _ask(self, future: Any) -> None:
+        """The answer of a task that has ended; where it has not come by itself, the worker is asked for it."""
+        if future.status != "finished" or future.key in self._runner.answers:
+            self._ended.put((future, self._runner.answers.pop(future.key, None)))
+            return
+        with contextlib.suppress(RuntimeError):  # the client has ended meanwhile, and nobody waits for the answer
+            asked = self._client.gather([future], errors="skip", asynchronous=True)
+            answered = asyncio.run_coroutine_threadsafe(asked, self._client.loop.asyncio_loop)
+            answered.add_done_callback(lambda one: self._ended.put((future, _answer(one))))
+
+    def _take(self, future: Any, answer: Mapping[str, Any] | None) -> None:
+        """A task has ended, in whatever way. answer: what it has returned, if it came."""
         job = self._under.pop(future, None)
         if job is None:
             return
-        if future.status == "finished":
-            try:
-                self._judge(job, future.result(timeout=30))
-            except (OSError, TimeoutError):
-                self._todo.appendleft(job)
+        if answer is not None:
+            self._judge(job, answer)
         elif future.status == "error":
             error = future.exception()
             # what Dask itself gives up: the workers that had this run died, one after the other
@@ -279,6 +316,14 @@ class _Round:
             self._client.cancel(list(self._under), force=True)
             self._client.run(stub.stop_session, self._runner._session, on_error="ignore")
         self._under.clear()
+
+
+def _answer(gathered: concurrent.futures.Future[list[Mapping[str, Any]]]) -> Mapping[str, Any] | None:
+    """The answer of the one task that was asked for; None where its worker has gone with it, so that its run is asked for again."""
+    try:
+        return next(iter(gathered.result()), None)
+    except (OSError, TimeoutError, RuntimeError, concurrent.futures.CancelledError):
+        return None
 
 
 def _remove(file: str) -> None:

@@ -9,16 +9,25 @@ from __future__ import annotations
 
 from typing import Any
 
+ANSWER = "answer"
+"""The event that carries a task's answer to the client."""
 EVENT_S = 5.0
 """Progress of a run is told at most so often: a thousand workers share one scheduler."""
+
+
+def called(program: bytes, order: bytes) -> Any:
+    """What a task is: both come as bytes, which neither the client's Dask nor the scheduler looks into."""
+    import pickle
+
+    return pickle.loads(program)(pickle.loads(order))  # noqa: S301 (from the client, whose word a worker executes anyway)
 
 
 def run_task(order: dict[str, Any]) -> dict[str, Any]:
     """Make one run; returns {run, status, message, worker, wall_s, entry}.
 
     status: "done"; "failed", the run gave no result here; "lacking", this worker cannot make any run; "stopped", told to end
-    order: run, session, payload (for testbed.engine.worker), root and python of the client, code (store mode), results and token
-        (where workers share a file system with the client), venv, bytes of memory, topic for events
+    order: run, session, key of the task, payload (for testbed.engine.worker), root and python of the client, code (store mode),
+        results and token (where workers share a file system with the client), venv, bytes of memory, topic for events
     """
     import os
     import socket
@@ -31,10 +40,12 @@ def run_task(order: dict[str, Any]) -> dict[str, Any]:
     began = time.monotonic()
 
     def answer(status: str, message: str = "", entry: object = None) -> dict[str, Any]:
-        return {
+        said = {
             "run": order["run"], "status": status, "message": message, "worker": who, "address": worker.address,
             "wall_s": time.monotonic() - began, "entry": entry,
         }  # fmt: skip
+        worker.log_event(order["topic"], {"event": ANSWER, "task": order["task"], "answer": said})
+        return said
 
     if not hasattr(worker, "warpbed_processes"):
         worker.warpbed_processes, worker.warpbed_stopped = {}, set()
