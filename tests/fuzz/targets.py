@@ -134,7 +134,10 @@ class AnswersOfHosts:
     def __init__(self, place: Path) -> None:
         self.place = place
         file = place / "campaign.yml"
-        file.write_text(CAMPAIGN.replace("patience: 2s", "patience: 0s").replace("attempts: 3", "attempts: 1"))
+        text = CAMPAIGN.replace("patience: 2s", "patience: 0s\ntransfer_at_most: 200ms").replace(
+            "attempts: 3", "attempts: 1"
+        )
+        file.write_text(text)
         self.campaign = load_campaign(file)[0]
 
     def seeds(self) -> Sequence[bytes]:
@@ -165,7 +168,9 @@ class AnswersOfHosts:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(remote, "_remote", way)
             patch.setattr(remote, "fetch", Transfer(self.place / "unused").files)
-            patch.setattr(attempt, "POLL_S", 0.0)
+            patch.setattr(attempt, "POLL_S", 0.01)
+            patch.setattr(attempt, "POLL_AT_MOST_S", 0.05)
+            patch.setattr(attempt, "SLACK_S", 0.0)
             journal = Journal(results / "demo")
             conductor = Conductor(
                 self.campaign, ENDS, Results(results, "demo"), journal, said.append, lambda: False, retry_s=0.0
