@@ -6,8 +6,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
 import os
+import re
 import secrets
+import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,18 +23,77 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def replace_bytes(target: Path, content: bytes, mode: int = 0o666) -> None:
     """Give a file new content: whole or not at all, also where power fails; a link in its place is replaced, not followed."""
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    # a name that nobody can guess, and O_EXCL: nothing that lies there already is opened
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    descriptor, aside = _aside(target, mode)
     try:
         with open(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(aside, target)
+            os.replace(aside, target)
     finally:
         aside.unlink(missing_ok=True)
     sync_folder(target.parent)
+    remove_left(target.parent, target.name)
+
+
+def aside_name(name: str) -> str:
+    """For what is made under another name than `name` first: nobody can guess it, and `remove_left` knows it."""
+    return f".{name}.{secrets.token_hex(8)}"
+
+
+def remove_left(folder: Path, name: str) -> None:
+    """Remove what killed processes have left of `name`, under names of `aside_name`; who still makes one holds its lock."""
+    pattern = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{16}}")
+    with os.scandir(folder) as entries:
+        left = [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
+    for place in left:
+        with contextlib.suppress(OSError), _opened(place) as descriptor:
+            if descriptor is None:
+                continue
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                shutil.rmtree(place, ignore_errors=True)
+            else:
+                place.unlink()
+
+
+@contextlib.contextmanager
+def folder_aside(folder: Path, name: str) -> Iterator[Path]:
+    """A new folder that goes at the end of the block, or, where this process is killed, when the next one is made for `name`."""
+    remove_left(folder, name)
+    while True:
+        fresh = folder / aside_name(name)
+        fresh.mkdir()
+        try:
+            descriptor = os.open(fresh, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:  # somebody took it for a left one before it was locked
+            continue
+        _lock(descriptor)
+        if fresh.exists():  # as above
+            break
+        os.close(descriptor)
+    try:
+        yield fresh
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _aside(target: Path, mode: int) -> tuple[int, Path]:
+    """A new locked file beside the target."""
+    while True:
+        aside = target.with_name(aside_name(target.name))
+        # O_EXCL: nothing that lies there already is opened
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        _lock(descriptor)
+        if os.fstat(descriptor).st_nlink:  # else somebody took it for a left one before it was locked
+            return descriptor, aside
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # a file system without locks, where nothing that is left is ever taken for such
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def replace_text(target: Path, text: str, mode: int = 0o666) -> None:

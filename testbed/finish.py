@@ -7,8 +7,6 @@ python -m testbed.finish FOLDER    of a run that has just been made (testbed.run
 from __future__ import annotations
 
 import json
-import secrets
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from analysis.errors import AnalysisError
 from analysis.verdict import Evidence, judge
 from base import quantities
 from base.errors import UsageError, WarpbedError
-from base.files import exchange_folders, replace_text, sync_folder, sync_tree
+from base.files import exchange_folders, folder_aside, replace_text, sync_folder, sync_tree
 from base.text import clean
 from collectors.collect import collect
 from collectors.errors import CollectError
@@ -75,8 +73,7 @@ def _finish(folder: Path, is_new: bool) -> None:
             f"{folder / 'raw/plan.json'}: {plan.duration_s:g} s of its flows are {intervals:.3g} intervals, "
             f"at most {MOST_INTERVALS:.0e} fit in memory; no run of this Warpbed is so long: the file was changed"
         )
-    fresh = folder / f".records.{secrets.token_hex(8)}"
-    try:
+    with folder_aside(folder, "records") as fresh:
         collected = collect(folder / "raw", fresh, plan, facts)
         if (folder / "records").is_dir():
             sync_tree(fresh)
@@ -84,8 +81,6 @@ def _finish(folder: Path, is_new: bool) -> None:
             sync_folder(folder)  # before the old ones go
         else:
             fresh.rename(folder / "records")
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
     document["clocks"] = collected.clocks
     document["sources"] = collected.sources
     document["metrics"] = metrics.compute(folder, context(plan, document["spec"]) | {"sources": collected.sources})

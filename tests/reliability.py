@@ -62,6 +62,13 @@ def kills(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield f"| {name} | {row['kills']} | {row['running']} | {row['violations']} | {row['on']} |"
 
 
+def together(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    yield "| command | twice at once | of them one refused | lost, doubled or half there | on |"
+    yield "|---|---|---|---|---|"
+    for name, row in sorted(rows.items()):
+        yield f"| {name} | {row['times']} | {row['refused']} | {row['violations']} | {row['on']} |"
+
+
 def fuzzing(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield "| input | by | CPU hours | inputs | findings open | on |"
     yield "|---|---|---|---|---|---|"
@@ -70,7 +77,7 @@ def fuzzing(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield f"| all | | {sum(row['cpu_s'] for row in rows.values()) / 3600:.2f} | | {sum(row['open'] for row in rows.values())} | |"
 
 
-TABLES = {"faults": faults, "kills": kills, "fuzzing": fuzzing}
+TABLES = {"faults": faults, "kills": kills, "together": together, "fuzzing": fuzzing}
 
 
 def page(text: str, data: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ from testbed import runner
 from testbed.campaign import remote
 from testbed.campaign.conductor import Conductor
 from testbed.campaign.ends import End
-from testbed.campaign.journal import Journal
+from testbed.campaign.journal import FOLDER, Journal
 from testbed.campaign.model import load
 from testbed.cli import ended
 from testbed.experiments import prepare
@@ -367,6 +367,8 @@ def whole_runs(folder: Path, wanted: int | None, settled: bool) -> list[str]:
             wrong += _other(folder.name, document)
     if wanted is not None and complete != wanted:
         wrong.append(f"{complete} runs, {wanted} wanted")
+    if settled and (hidden := [str(place.relative_to(folder)) for place in folder.rglob(".*") if place.name != FOLDER]):
+        wrong.append(f"left: {hidden}")
     if settled and (left := list((folder.parent / ASIDE).glob("*"))):
         wrong.append(f"left aside: {[entry.name for entry in left]}")
     return wrong

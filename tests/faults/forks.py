@@ -21,23 +21,40 @@ _noted: list[int] = []
 
 def forked(work: Callable[[], int]) -> tuple[int, str]:
     """Do the work in a child; its exit code, and what it printed."""
-    with tempfile.TemporaryFile() as words:
-        child = os.fork()
-        if child == 0:
-            os.dup2(words.fileno(), 1)
-            os.dup2(words.fileno(), 2)
-            signal.alarm(LONGEST_S)  # every wait has an end
-            try:
-                code = work()
-            except BaseException:  # noqa: BLE001 — what a command would have printed
-                traceback.print_exc()
-                code = 99
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-        _, status = os.waitpid(child, 0)
-        words.seek(0)
-        return os.waitstatus_to_exitcode(status), words.read().decode(errors="replace")
+    return started(work)()
+
+
+def started(work: Callable[[], int]) -> Callable[[], tuple[int, str]]:
+    """Begin the work in a child; what waits for its exit code, and for what it printed."""
+    words = tempfile.TemporaryFile()
+    child = os.fork()
+    if child == 0:
+        os.dup2(words.fileno(), 1)
+        os.dup2(words.fileno(), 2)
+        signal.alarm(LONGEST_S)  # every wait has an end
+        try:
+            code = work()
+        except BaseException:  # noqa: BLE001 — what a command would have printed
+            traceback.print_exc()
+            code = 99
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+    def ended() -> tuple[int, str]:
+        with words:
+            _, status = os.waitpid(child, 0)
+            words.seek(0)
+            return os.waitstatus_to_exitcode(status), words.read().decode(errors="replace")
+
+    return ended
+
+
+def unclear(code: int, words: str) -> list[str]:
+    """What is wrong with how a command ended, whatever it did."""
+    if "Traceback" in words:
+        return [f"a traceback instead of an error: {words[-900:]}"]
+    return [f"exit code {code} without a word"] if code and not words.strip() else []
 
 
 def warm(work: Callable[[], int]) -> None:

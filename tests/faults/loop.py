@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.faults.cases import Case
-from tests.faults.forks import forked, warm
+from tests.faults.forks import forked, unclear, warm
 from tests.faults.registry import CASES, ON_SOCKETS
 
 NUMBERS = ctypes.c_longlong * 5
@@ -95,7 +95,7 @@ def run(
             break
         outcome.faults += 1
         outcome.refused += code != 0
-        wrong = [*_unclear(code, words), *case.check(whole=code == 0, settled=False)]
+        wrong = [*unclear(code, words), *case.check(whole=code == 0, settled=False)]
         again, said = forked(case.work)
         if again:
             wrong.append(f"the next command did not complete it: exit code {again}: {said[-600:]}")
@@ -103,12 +103,6 @@ def run(
         outcome.violations += [f"call {number}: {text}" for text in wrong]
         number += step
     return outcome
-
-
-def _unclear(code: int, words: str) -> list[str]:
-    if "Traceback" in words:
-        return [f"a traceback instead of an error: {words[-900:]}"]
-    return [f"exit code {code} without a word"] if code and not words.strip() else []
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from base.paths import ROOT
-from tests.faults import killing, loop
+from tests.faults import killing, loop, together
 from tests.faults.registry import ON_SOCKETS
 
 pytestmark = [
@@ -76,6 +76,20 @@ def test_killed_at_any_moment_a_command_leaves_nothing_and_the_next_completes_it
         check=False,
     )
     assert done.stdout.startswith(f"{case}: 2 kills") and done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("case", together.NAMES)
+def test_given_twice_at_once_a_command_is_done_once(case: str) -> None:
+    if case in ON_SOCKETS and os.geteuid():
+        pytest.skip("a database of its own needs root (chroot)")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "tests.faults.together", "--case", case, "--times", "3", "--seed", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == f"{case}: 3 times, 0 violations\n" and done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a database of its own needs root (chroot)")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from base.errors import UsageError
-from base.files import exchange_folders, replace_text
+from base.files import exchange_folders, folder_aside, replace_text
 from base.paths import ROOT
 from testbed.results import ASIDE, Results, purge_aside
 
@@ -192,3 +192,38 @@ def test_results_are_written_in_the_one_way_that_follows_no_link(package: str) -
     plain = re.compile(r"\.write_(text|bytes)\(|savefig\((?!file,|out,)")
     found = {str(file.relative_to(ROOT)) for file in (ROOT / package).rglob("*.py") if plain.search(file.read_text())}
     assert found <= FRESH.keys()
+
+
+def test_what_a_killed_process_left_of_a_file_goes_with_the_next_that_writes_it(tmp_path: Path) -> None:
+    target = tmp_path / "page.svg"
+    left = tmp_path / ".page.svg.0123456789abcdef"
+    mine = [tmp_path / name for name in (".page.svg.mine", "page.svg.0123456789abcdef", ".other.svg.0123456789abcdef")]
+    for file in (left, *mine):
+        file.write_text("x")
+    link = tmp_path / ".page.svg.fedcba9876543210"
+    link.symlink_to(mine[0])
+    replace_text(target, "new")
+    assert not left.exists() and all(file.read_text() == "x" for file in mine) and link.is_symlink()
+
+
+def test_what_others_are_making_is_left_to_them(tmp_path: Path) -> None:
+    """Forty writers of one file at once: none loses its own to another one's tidying."""
+    errors: list[BaseException] = []
+
+    def write(number: int) -> None:
+        try:
+            for _ in range(20):
+                replace_text(tmp_path / "page.svg", str(number))
+                with folder_aside(tmp_path, "records") as fresh:
+                    (fresh / "a").write_text(str(number))
+                    assert (fresh / "a").read_text() == str(number)
+        except BaseException as error:  # noqa: BLE001 — shown below
+            errors.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert [file.name for file in tmp_path.iterdir()] == ["page.svg"]
