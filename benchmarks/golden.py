@@ -14,7 +14,7 @@ from hosts.virtual.userland import userland
 from plan.model import Plan
 from testbed.campaign import model, schedule, virtual
 from testbed.experiments import prepare
-from testbed.identity import packets
+from testbed.packets import packets
 
 FOLDER = ROOT / "benchmarks/golden_runs"
 FILES = {file.stem: file for file in sorted(FOLDER.glob("*.yml"))}

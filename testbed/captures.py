@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis import integrity
 from base.errors import UsageError
 from schema.keep import is_kept
 
@@ -22,11 +21,14 @@ class DroppedError(UsageError):
     """A run whose captures were not kept cannot be collected again."""
 
 
-def settle(folder: Path, keep: str | None, verdict: str, packets: Mapping[str, int]) -> list[dict[str, Any]]:
+def settle(
+    folder: Path, keep: str | None, verdict: str, packets: Mapping[str, int], digests: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """Drop what the file does not keep; returns run.json's `captures`: file, bytes, packets of captures, sha256, kept.
 
     keep: of the experiment file (schema.keep)
     packets: of the captures that were analysed, by interface; the others are counted
+    digests: of the raw files, by path within the folder
     """
     files = sorted(file for pattern in BULKY for file in (folder / "raw").glob(pattern))
     rows: list[dict[str, Any]] = []
@@ -36,11 +38,10 @@ def settle(folder: Path, keep: str | None, verdict: str, packets: Mapping[str, i
             entry["packets"] = packets[file.stem] if file.stem in packets else count(file)
         rows.append(entry)
     kept = is_kept(keep, verdict, sum(entry["bytes"] for entry in rows))
-    known = {} if kept else integrity.digests(folder, ["raw"])
     for entry, file in zip(rows, files, strict=True):
         entry["kept"] = kept
         if not kept:
-            entry["sha256"] = known[entry["file"]]
+            entry["sha256"] = digests[entry["file"]]
             file.unlink()
     return rows
 

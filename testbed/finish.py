@@ -7,6 +7,7 @@ python -m testbed.finish FOLDER    of a run that has just been made (testbed.run
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from collectors.errors import CollectError
 from collectors.wire import INTERVAL_S
 from plan.model import Plan, from_json
 from testbed import captures
+from testbed.packets import SAME_PACKETS, packets_of
 from testbed.picture import bottleneck
 from testbed.results import read_run
 
@@ -89,8 +91,12 @@ def _finish(folder: Path, is_new: bool) -> None:
         Evidence(plan, facts, folder / "records", console, tuple(map(str, collected.damage)), tuple(collected.clocks))
     )
     keep = document["spec"]["captures"]["keep"] if is_new else None  # what has been kept once stays
-    document[captures.KEY] = captures.settle(folder, keep, document["verdict"]["value"], collected.packets)
-    document[integrity.KEY] = integrity.digests(folder)
+    raw = integrity.digests(folder, ["raw"])
+    if is_new and document["host"] == SAME_PACKETS:
+        document["packets"] = packets_of(raw)
+    document[captures.KEY] = captures.settle(folder, keep, document["verdict"]["value"], collected.packets, raw)
+    there = {name: digest for name, digest in raw.items() if os.path.lexists(folder / name)}
+    document[integrity.KEY] = there | integrity.digests(folder, ["records"])
     replace_text(folder / "run.json", json.dumps(document, indent=1) + "\n")
 
 

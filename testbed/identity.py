@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from analysis import results
@@ -23,16 +21,6 @@ def run_id(run: PlannedRun, plan: Plan, host: Host) -> str:
 def recorded(run: PlannedRun, plan: Plan, host: Host) -> dict[str, Any]:
     """The `inputs` of run.json: spec, seed, host, traces, kernel, modules, userland, agent."""
     return {**asdict(run.inputs(host.kind)), **asdict(host.inputs(plan))}
-
-
-def packets(raw: Path) -> str:
-    """SHA-256 over all captures of a run's raw folder, with their names: every packet and its time; "" of a run that captured nothing."""
-    files = sorted(raw.glob("*.pcap"))
-    whole = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as content:
-            whole.update(file.name.encode() + hashlib.file_digest(content, "sha256").digest())
-    return whole.hexdigest() if files else ""
 
 
 def changed(result: results.Run, run: PlannedRun, plan: Plan, host: Host | None) -> list[str]:

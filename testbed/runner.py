@@ -21,7 +21,6 @@ from hosts.base import Execution
 from hosts.per_kernel import RunHosts
 from plan.model import Plan
 from testbed import janitor
-from testbed.identity import packets
 from testbed.results import Results, purge_aside
 from testbed.run_json import run_json
 from testbed.runs import PlannedRun
@@ -29,9 +28,6 @@ from testbed.runs import PlannedRun
 Report = Callable[[dict[str, Any]], None]
 COLLECT_LEAST_S, COLLECT_BYTES_PER_S = 900.0, 2e5
 """How long collecting may take: a hundred times what a slow machine needs, so that only what hangs is ended."""
-
-SAME_PACKETS = "virtual"
-"""The kind of host on which a run has the same packets each time."""
 
 
 @dataclass
@@ -137,8 +133,6 @@ class Runner:
             if self._cancelled.is_set():
                 return
             document = run_json(job.run, job.run_id, job.plan, host, outcome, self._results.folder.name)
-            if host.kind == SAME_PACKETS:
-                document["packets"] = packets(raw)
             error = outcome.error
             if error is None:
                 _write(folder / "run.json", document)
