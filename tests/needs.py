@@ -51,9 +51,6 @@ def mark(item: pytest.Item) -> None:
     needed = [name for name in NEEDS if item.get_closest_marker(name)]
     if folder == "unit" and needed:
         raise pytest.UsageError(f"{item.nodeid} needs {', '.join(needed)}: it does not belong in tests/unit")
-    if "guest" in needed and item.get_closest_marker("timeout") is None:
-        # it takes as long as the machine is slow; only one that hangs is to be ended
-        item.add_marker(pytest.mark.timeout(900))
 
 
 def longest_first(items: list[pytest.Item], took_s: Mapping[str, float]) -> list[pytest.Item]:

@@ -22,7 +22,6 @@ from tests.faults.registry import ON_SOCKETS
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(240),
     pytest.mark.skipif(shutil.which("cc") is None, reason="not installed: cc (build-essential)"),
 ]
 CALLS_OF_A_CASE = 400

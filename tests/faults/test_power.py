@@ -17,7 +17,6 @@ from tests.faults import power
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(240),
     pytest.mark.skipif(shutil.which("cc") is None, reason="not installed: cc (build-essential)"),
 ]
 

@@ -36,8 +36,6 @@ expectations:
 window of 64 KB (45 packets), which with a larger buffer limits the flow for so long that the verdict says it.
 """
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @pytest.fixture
 def checkout(kernel: GuestKernel, tmp_path: Path) -> Path:

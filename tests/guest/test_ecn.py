@@ -39,7 +39,6 @@ def runs(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return {tuple(run["params"][key] for key in ("cca", "queue", "ecn", "receiver")): run for run in lab.runs(folder)}
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("sender", "receiver", "agreed"),
     [

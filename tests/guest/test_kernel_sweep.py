@@ -12,7 +12,7 @@ from base.errors import WarpbedError
 from hosts.virtual.kernel import find
 from tests import lab
 
-pytestmark = [pytest.mark.guest, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.guest
 SERIES = ("6.12", "7.2")
 SWEEP = "sweep: {parameters: {linux: kernel}, factorial: {linux: ['6.12', '7.2']}}\n"
 

@@ -16,8 +16,6 @@ from hosts.virtual import boot, launch
 from hosts.virtual.launch import GuestKernel
 from tests import lab
 
-pytestmark = pytest.mark.timeout(900)
-
 CPU = min(os.sched_getaffinity(0))
 BY_NAME = {case.name: case for case in CASES}
 WIDE = BY_NAME["10 Gbit/s, 200 ms"]

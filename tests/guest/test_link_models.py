@@ -19,8 +19,6 @@ from network.impairments import FourState, GilbertElliott, RateTrace, Steps, los
 from network.link_words import direction
 from tests.links_lab import Traffic, assert_distribution, assert_geometric, assert_share, lost, runs_of, send
 
-pytestmark = pytest.mark.timeout(300)
-
 MS = 10**6
 NEAR_NS = 200
 MANY = 20_000

@@ -19,7 +19,7 @@ from hosts.virtual import scripts
 from hosts.virtual.launch import GuestKernel
 from tests import lab
 
-pytestmark = [pytest.mark.guest, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.guest
 STAND_IN = """\
 #!/bin/sh
 # packetdrill FILE: do what the file says, in its folder

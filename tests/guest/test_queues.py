@@ -33,7 +33,6 @@ def runs(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return {run["params"]["queue"]: run for run in lab.runs(folder)}
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "queue", ["codel", "fq_codel", "pie", RED, f"{RED} adaptive", "codel ecn", f"{RED} ecn", PACKETS]
 )
@@ -44,7 +43,6 @@ def test_managed_queues_stay_shorter_than_the_buffer(runs: dict[str, Any], queue
     assert metrics["goodput_mbps"] > 0.75 * unmanaged["goodput_mbps"]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("queue", [RED, PACKETS, "codel", "fq_codel"])
 def test_with_ecn_packets_are_marked_instead_of_dropped(runs: dict[str, Any], queue: str) -> None:
     assert runs[queue]["metrics"]["queue_drops"] > 0
@@ -60,7 +58,6 @@ def assert_marks_are_seen_everywhere(run: dict[str, Any]) -> None:
     assert 0 < flow["cwr_packets"] <= flow["ce_packets"] <= flow["ece_packets"]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("queue", [RED, PACKETS, "codel", "fq_codel", "pie"])
 def test_marks_are_counted_at_the_queue_and_on_the_wire(runs: dict[str, Any], queue: str) -> None:
     assert_marks_are_seen_everywhere(runs[f"{queue} ecn"])

@@ -17,8 +17,6 @@ from network.model import Link, Network, Node
 from network.tc import egress, own_modules
 from tests.links_lab import Traffic, lost, send
 
-pytestmark = pytest.mark.timeout(300)
-
 MS = 10**6
 COUNT = 5000
 PACKET_NS = 8 * MS  # 1000 bytes at 1 Mbit/s

@@ -22,7 +22,7 @@ from tests.plays import BIN, end
 from tests.sshhosts import SshHosts, needs_ssh_hosts, run
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root]
 
 # No rate, delay or loss, so that it runs on a kernel without netem too, as the one of the machine that tests may be.
 EXPERIMENT = """\

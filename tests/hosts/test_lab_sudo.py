@@ -24,7 +24,6 @@ pytestmark = [
     pytest.mark.real_host,
     needs_ssh_hosts,
     pytest.mark.root,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(shutil.which("sudo", path=PATH) is None, reason="not installed: sudo"),
 ]
 USER = "wbuser"

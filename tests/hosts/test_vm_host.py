@@ -22,7 +22,7 @@ from hosts.vm.machine import BootError, Spec, started
 from tests import lab
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.real_host, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real_host, pytest.mark.slow]
 
 HEAD = "warpbed: 1\ntitle: Machines\nduration: 6s\n"
 LINE = (

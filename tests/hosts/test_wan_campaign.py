@@ -28,7 +28,7 @@ from tests.wan_lab import (
     start,
 )
 
-pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.plays import end
 from tests.sshhosts import SshHosts, needs_ssh_hosts
 from tests.wan_lab import CAMPAIGN, Prepared, assert_nothing_left, events, start
 
-pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real_host, needs_ssh_hosts, pytest.mark.root]
 
 
 def test_a_receiver_without_consent_is_refused_before_anything_is_sent(hosts: SshHosts, tmp_path: Path) -> None:

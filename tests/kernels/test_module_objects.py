@@ -18,7 +18,7 @@ from tests.checkout import copied
 
 CHOSEN = ("tcp_astart_bwe", "tcp_lbc", "um_tap", "warp_rxbatch")
 """With parts that several modules share, without, for User-Mode Linux alone, and of several objects."""
-pytestmark = [pytest.mark.guest, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.guest
 
 
 def test_a_module_compiled_alone_is_the_same_file(kernel: GuestKernel, tmp_path: Path) -> None:

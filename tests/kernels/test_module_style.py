@@ -19,7 +19,6 @@ from kernels.build_key import module_sources
 from tests import lab
 from tests.kept_results import FRESH
 
-pytestmark = pytest.mark.timeout(600)
 MODULES = lab.ROOT / "kernels/modules"
 SOURCES = sorted(name for name in module_sources(MODULES) if name.endswith((".c", ".h")))
 

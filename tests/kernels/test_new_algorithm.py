@@ -23,7 +23,6 @@ from tests import lab
 from tests.checkout import copied
 
 NAME = "zeta_2"
-pytestmark = pytest.mark.timeout(600)
 
 
 class Checkout:

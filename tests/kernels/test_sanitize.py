@@ -31,7 +31,6 @@ harness.run(load(Path(sys.argv[1])), harness.Scenario((harness.Flow("reno", phas
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_kernel_with_checks_has_nothing_to_say_of_any_module() -> None:
     try:
         sanitize.kernel()
@@ -64,7 +63,6 @@ MODULE_LICENSE("GPL");
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("fault", "words"),
     [

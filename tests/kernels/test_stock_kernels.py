@@ -56,7 +56,6 @@ def test_a_failure_inside_shows_its_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("series", ["6.1", "6.12"])
 def test_every_module_loads_and_runs_on_the_virtual_host_of_older_series(series: str, tmp_path: Path) -> None:
     """One flow of each algorithm for five seconds."""

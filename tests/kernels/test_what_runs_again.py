@@ -20,7 +20,6 @@ from tests.kernels.test_new_algorithm import Checkout
 QUICKSTART = "experiments/quickstart.yml"
 MEDLEY = "kernels/modules/tcp_medley.c"
 OLD, NEW = "#define MEDLEY_STEP\t4", "#define MEDLEY_STEP\t6"
-pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

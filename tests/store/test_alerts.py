@@ -14,7 +14,7 @@ from dashboards import alerts
 from testbed import grafana
 from tests.store import board_data
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(200)]
+pytestmark = pytest.mark.root
 BY_NAME = {rule.name: rule for rule in alerts.RULES}
 
 

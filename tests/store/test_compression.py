@@ -24,7 +24,6 @@ from tests import grafana_links
 TREE = os.environ.get("WARPBED_TEST_TIMESCALEDB", "")
 pytestmark = [
     pytest.mark.root,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(not TREE, reason="no TimescaleDB of the community edition at WARPBED_TEST_TIMESCALEDB"),
 ]
 OLD = (Case("reno", 50, 1), Case("cubic", 50, 1), Case("cubic", 250, 2, flows=2))

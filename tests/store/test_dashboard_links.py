@@ -16,7 +16,7 @@ from tests import grafana_links
 from tests.store import board_data
 from tests.store.test_dashboards import ELAPSED, YEARS, chosen, drawn, time_of
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]  # filling the database, on a busy machine
+pytestmark = [pytest.mark.root]  # filling the database, on a busy machine
 
 
 @pytest.fixture(params=grafana.BOARDS, ids=lambda path: path.stem)

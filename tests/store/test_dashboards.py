@@ -25,7 +25,6 @@ from store.connect import connected
 from tests import grafana_links
 from tests.store import board_data
 
-pytestmark = pytest.mark.timeout(400)  # filling the database, on a busy machine
 MOST_ROWS = 20_000
 ELAPSED = grafana.Range(ZERO_S, ZERO_S + 20)
 YEARS = grafana.Range(START_NS / 1e9 - 86_400, START_NS / 1e9 + 86_400)

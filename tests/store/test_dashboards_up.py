@@ -25,7 +25,7 @@ from tests import lab, plays, recap
 from tests.sshhosts import SshHosts, needs_ssh_hosts
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.root
 START_TIMEOUT_S = 120
 
 

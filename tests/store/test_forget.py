@@ -13,7 +13,7 @@ from benchmarks.store_lab import contents, load
 from store import actions, folder
 from store.errors import StoreUsageError
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.root
 
 
 def test_forget_and_prune_remove_rows_not_files(database: store_lab.Database, made: Path) -> None:

@@ -22,7 +22,7 @@ from tests import grafana_libraries
 from tests.store import board_data
 from tests.store.test_dashboards import chosen, time_of
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]  # filling the database, on a busy machine
+pytestmark = [pytest.mark.root]  # filling the database, on a busy machine
 AGAINST = "${metric:text}${unit:text} against ${parameter:text}${base:text}"
 PARAMETER = "${parameter:text}${base:text}"
 """The axis as newer versions name its field; the harness puts no variables in."""

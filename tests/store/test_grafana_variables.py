@@ -19,7 +19,7 @@ from store.connect import connected
 from tests import grafana_libraries, grafana_links
 from tests.grafana_links import ALL
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]  # filling the database, on a busy machine
+pytestmark = [pytest.mark.root]  # filling the database, on a busy machine
 EVERY = "$__all"
 """All, in the links of this version; it understands the word in a URL as well."""
 QUOTED = "ARRAY[${x:sqlstring}]::text[]"

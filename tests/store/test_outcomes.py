@@ -11,7 +11,7 @@ from store import outcomes
 from store.connect import connected
 from tests.store import board_data
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.root
 PLACES = {"ho2008-fig5.3": 3, "kato2012-s3.3": 7}
 
 

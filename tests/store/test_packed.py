@@ -21,7 +21,7 @@ from store import debian_server, folder, ingest, migrate, packed, tables
 from store.connect import connected
 from store.errors import StoreUsageError
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.root
 TABLES = {table.name: table for table in tables.tables()}
 START = 1_767_225_600_000_000_123
 RUN_ID = 7

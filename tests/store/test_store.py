@@ -28,7 +28,7 @@ from store import actions, copy_binary, debian_server, files, folder, ingest, mi
 from store.connect import connected
 from store.errors import StoreError, StoreUsageError
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.root
 
 
 @pytest.fixture(scope="module")

@@ -52,13 +52,11 @@ def needs(program: str) -> None:
         pytest.skip(f"cargo {program} is not installed")
 
 
-@pytest.mark.timeout(900)
 def test_the_crates_own_tests_pass() -> None:
     done = cargo("test", "--release", "--locked", "--quiet", "--lib", "--test", "hostile", "--test", "threads")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.timeout(600)
 def test_clippy_finds_nothing() -> None:
     needs("clippy")
     done = cargo("clippy", "--release", "--locked", "--quiet", "--all-targets", "--", "--deny", "warnings")

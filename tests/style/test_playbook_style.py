@@ -7,13 +7,9 @@ import os
 import subprocess
 from pathlib import Path, PurePath
 
-import pytest
-
 from base.paths import ROOT
 from tests import remembered
 from tests.plays import BIN
-
-pytestmark = pytest.mark.timeout(600)  # on a machine that does much else
 
 
 def read_by_ansible_lint(file: PurePath) -> bool:
