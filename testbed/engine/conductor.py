@@ -150,6 +150,22 @@ class DaskRunner:
         }
 
 
+class Travelling:
+    """A function by value: Dask's tasks name functions that the client can import, which scheduler and workers need not have."""
+
+    def __init__(self, packed: bytes) -> None:
+        self._bytes = packed
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
+        return pickle.loads, (self._bytes,)
+
+    def __dask_tokenize__(self) -> bytes:
+        return self._bytes
+
+    def __call__(self, program: bytes, order: bytes) -> Any:
+        return pickle.loads(self._bytes)(program, order)  # noqa: S301 (this client's own)
+
+
 class _Round:
     """The runs of one call of `run_all`."""
 
@@ -158,7 +174,7 @@ class _Round:
         self._client = runner._client
         self._task = importlib.import_module("dask._task_spec").Task
         self._packed: Callable[[object], bytes] = importlib.import_module("cloudpickle").dumps
-        self._program = self._packed(stub.run_task)
+        self._called, self._program = Travelling(self._packed(stub.called)), self._packed(stub.run_task)
         self._todo = deque(longest_first(jobs))
         self._under: dict[Any, Job] = {}
         self._ended: queue.SimpleQueue[tuple[Any, Mapping[str, Any] | None]] = queue.SimpleQueue()
@@ -220,14 +236,14 @@ class _Round:
             self._ask_for(some)
 
     def _ask_for(self, jobs: list[Job], workers: list[str] | None = None) -> None:
-        """Give runs to the scheduler as one graph, which costs it a tenth of many. workers: by which they should be made."""
+        """Give runs to the scheduler as one graph, which costs it less than one for each. workers: by which they should be made."""
         tasks = {}
         for job in jobs:
             self._number += 1
             key = f"warpbed-{self._runner._session}-{self._number}-{job.run_id}"
             order = {**self._runner.order(job, self._token), "task": key}
             # a producer of data waits at the scheduler, where any other task would go to a worker that is busy
-            tasks[key] = self._task(key, stub.called, self._program, self._packed(order), _data_producer=True)
+            tasks[key] = self._task(key, self._called, self._program, self._packed(order), _data_producer=True)
         futures = self._client.get(
             tasks,
             list(tasks),
