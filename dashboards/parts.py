@@ -119,6 +119,10 @@ def legend(*, aside: bool = False) -> Any:
     )
 
 
+BARS = 120
+"""At most, over the width of a panel: bars that are wider than the marks of what they count."""
+
+
 def lines(
     title: str,
     description: str,
@@ -150,6 +154,8 @@ def lines(
         .axis_label(label)
         .legend(legend())
     )
+    if bars:
+        panel = panel.max_data_points(BARS)
     panel = panel.tooltip(common.VizTooltipOptions().mode(model.TooltipDisplayMode.MULTI).sort(model.SortOrder.NONE))
     return framed(panel, title, description, queries, width, height, unit)
 

@@ -29,13 +29,13 @@ BY_THESIS = f"""
     FROM outcomes o WHERE {WHERE} GROUP BY 1 ORDER BY 1
 """
 ENTRIES = f"""
-    SELECT o.entry, o.title, o.place, o.outcome, o.reason, string_agg(DISTINCT nullif(e.experiment, ''), ', ') AS experiments,
+    SELECT o.entry, o.outcome, o.title, o.place, o.reason, string_agg(DISTINCT nullif(e.experiment, ''), ', ') AS experiments,
         o.decided_at
     FROM outcomes o LEFT JOIN evidence e USING (entry) WHERE {WHERE}
     GROUP BY o.entry ORDER BY o.thesis, o.number LIMIT 2000
 """
 MEASURED = f"""
-    SELECT o.entry, e.part, e.says, e.published, e.measured, nullif(e.seeds, 0) AS seeds, e.held,
+    SELECT o.entry, e.part, e.held, e.published, e.measured, nullif(e.seeds, 0) AS seeds, e.says,
         concat_ws(' ', CASE WHEN e.explains THEN '(explains)' END, nullif(e.reason, '')) AS reason,
         coalesce(nullif(e.experiment, ''), 'a calculation') AS experiment, coalesce(nullif(e.experiment, ''), 'All') AS listed,
         (SELECT count(*) FROM runs r WHERE r.experiment = e.experiment AND e.experiment <> '') AS runs
