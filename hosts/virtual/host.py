@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from base.errors import WarpbedError
 from hosts.base import Execution, Outcome
 from hosts.identity import KernelInputs, kernel_inputs
 from hosts.virtual import pinned
@@ -35,6 +36,8 @@ class VirtualHost:
         return []
 
     def execute(self, run: Execution) -> Outcome:
+        if run.folder.resolve().is_relative_to("/dev"):
+            raise WarpbedError(f"{run.folder}: a guest has a /dev of its own; use --results with a folder elsewhere")
         return execute(self.kernel, run)
 
 

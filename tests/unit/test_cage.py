@@ -16,7 +16,11 @@ from typing import Any, cast
 import pytest
 
 from analysis.verdict import Evidence, _cage
+from base.errors import WarpbedError
+from hosts.base import Execution
 from hosts.virtual import boot, cage
+from hosts.virtual.host import VirtualHost
+from hosts.virtual.launch import GuestKernel
 from tests import lab
 
 # a user namespace of its own whose limit on mount namespaces is zero: unshare(2) fails in it, whoever asks
@@ -168,3 +172,10 @@ def test_without_a_cage_memory_goes_where_it_may_be_executed(tmp_path: Path) -> 
     line = [*NO_NAMESPACES, *boot.caged(0, tmp_path, ["/bin/sh", "-c", "echo $TMPDIR"])]
     done = subprocess.run(line, capture_output=True, text=True, env=boot.environment(), timeout=60, check=True)
     assert done.stdout.strip() == cage.memory_place()
+
+
+def test_results_where_a_guest_cannot_see_them_are_refused_with_the_remedy() -> None:
+    kernel = GuestKernel(Path("/nowhere/linux"), Path("/nowhere"), "key", "7.2", {})
+    run = Execution(cast(Any, None), Path("/dev/shm/results/raw"), 0, 1, lambda seconds: None, lambda: False)
+    with pytest.raises(WarpbedError, match=r"^/dev/shm/results/raw: .*; use --results with a folder elsewhere$"):
+        VirtualHost(kernel).execute(run)
