@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from analysis.results import FORMAT, other_format
 from base.errors import UsageError, WarpbedError
-from base.files import make_folder, sync_folder, sync_tree
+from base.files import make_folder, remove_left, sync_folder, sync_tree
 
 ASIDE = ".aside"
 NAME = re.compile(r"[0-9a-f]{32}")
@@ -80,6 +80,7 @@ class Results:
     def publish_failed(self, folder: Path, run_id: str) -> Path:
         """Keep what a failed run left, under a name that says so."""
         make_folder(self.folder)
+        remove_left(folder, "records")  # of a collection that could not even remove its own
         sync_tree(folder)
         for number in range(1, 10_000):
             final = self.folder / f"{run_id}.failed-{number}"

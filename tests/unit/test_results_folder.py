@@ -227,3 +227,12 @@ def test_what_others_are_making_is_left_to_them(tmp_path: Path) -> None:
         thread.join()
     assert errors == []
     assert [file.name for file in tmp_path.iterdir()] == ["page.svg"]
+
+
+def test_a_failed_run_is_kept_without_what_its_collection_left(tmp_path: Path) -> None:
+    results = Results(tmp_path, "demo")
+    with results.aside() as folder:
+        (folder / "raw").mkdir()
+        (folder / f".records.{LEFT[:16]}").mkdir()
+        kept = results.publish_failed(folder, "s1")
+    assert [place.name for place in kept.iterdir()] == ["raw"]
