@@ -228,7 +228,9 @@ def _share(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     """The flow under test and ten more share the link; the thesis prints no share, so the bound is calculated (catalogue, `how`)."""
     rate_mbps, flows = 100.0, 11
     own = [run.metrics.get("flows") or [] for run in of(runs, cca="reno")]
-    got = [float(flow["goodput_mbps"]) for each in own for flow in each if flow["flow"] == "f1" and flow["goodput_mbps"]]
+    got = [
+        float(flow["goodput_mbps"]) for each in own for flow in each if flow["flow"] == "f1" and flow["goodput_mbps"]
+    ]
     if got:
         words = f"NewReno's Mbit/s where an eleventh of the link would be {rate_mbps / flows:.2f}"
         yield within("3", words, got, -math.inf, rate_mbps / flows)

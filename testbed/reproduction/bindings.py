@@ -11,6 +11,7 @@ from pathlib import Path
 from analysis.models import REGISTRY
 from analysis.reproduction import afifi2014 as _afifi2014  # noqa: F401 (registers what it decides)
 from analysis.reproduction import kato2012 as _kato2012  # noqa: F401
+from analysis.reproduction import tokuda2003 as _tokuda2003  # noqa: F401
 from analysis.reproduction import yu2009 as _yu2009  # noqa: F401
 from analysis.reproduction.measured import MEASURED
 from base.errors import Problem, SpecError, UsageError

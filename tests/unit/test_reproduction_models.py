@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from analysis import records
 from analysis.models import REGISTRY, afifi2014, ho2008, ho2008_rules, ho2008_shares, tokuda2003
 from analysis.models.checks import Check
 from analysis.reproduction import afifi2014 as afifi2014_runs
 from analysis.reproduction import recorded
+from analysis.reproduction import tokuda2003 as tokuda2003_runs
+from analysis.reproduction.measured import MEASURED
 from analysis.reproduction.outcomes import judged, of_checks
 from kernels.reference import medley, medley_rounds
 from schema.catalogue import Entry, catalogues
@@ -129,6 +134,43 @@ def test_a_window_is_judged_once_its_start_is_over() -> None:
     assert afifi2014_runs.settled_top([(float(t), float(w)) for t, w in enumerate(windows)], 18.7) == 17
     assert afifi2014_runs.settled_top([(float(t), float(w)) for t, w in enumerate([*windows, 30])], 18.7) == 30
     assert afifi2014_runs.settled_top([(0.0, 1.0), (1.0, 40.0)], 18.7) is None
+
+
+def test_a_share_of_the_link_is_an_eleventh() -> None:
+    """Eleven flows share 100 Mbit/s: 100 / 11 = 9.09 Mbit/s each. Of the flows of a run only the one under test counts."""
+
+    def outcome(*rates: float) -> str:
+        runs: list[Any] = [
+            SimpleNamespace(
+                counted=True,
+                params={"cca": cca},
+                metrics={"flows": [{"flow": "f1", "goodput_mbps": rate}, {"flow": "same", "goodput_mbps": 9.0}]},
+            )
+            for cca, rates_of in (("reno", rates), ("ftat", (50.0, 50.1)))
+            for rate in rates_of
+        ]
+        compare = MEASURED["afifi2014-fig21"][2]
+        (evidence,) = of_checks(list(compare(_entries()["afifi2014-fig21"], runs)), "")
+        return evidence.held
+
+    assert outcome(8.9, 9.0, 8.95) == "holds"
+    assert outcome(9.2, 9.3, 9.25) == "contradicted"
+    assert outcome(8.0, 10.0, 9.0) == "undecided"
+
+
+def test_the_reno_hosts_total_leaves_out_the_fast_host_and_the_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two slow flows with 1 and 3 MB in each of the seconds 10 to 20: 4 MB/s are 32 Mbit/s. What came before counts nowhere."""
+    t_s = [float(t) for t in range(21)]
+    per_second = {"fast": 9e6, "r1": 1e6, "r2": 3e6}
+    columns = {
+        (flow,): {"t_s": t_s, "delivered_bytes": [9e9 if t <= 10 else amount for t in t_s]}
+        for flow, amount in per_second.items()
+    }
+    monkeypatch.setattr(records, "collect", lambda *_: columns)
+    run: Any = SimpleNamespace(path=tmp_path, counted=True, seed=1, params={"cca": "reno"})
+    assert tokuda2003_runs.slow_mbps(run) == pytest.approx(32)
 
 
 def test_medley_s_cycle_is_the_table_s() -> None:
