@@ -102,6 +102,7 @@ SHORT = {
     "yu2009/fig4.18-4.19.yml": Short(40, "second=1100ms,seed=1"),
     "yu2009/fig4.30-4.32-short.yml": Short(20, "five=1100ms,seed=1"),
     "yu2009/fig4.34-4.38-short.yml": Short(20, "cca=spm,rate=25mbit,seed=1"),
+    "yu2009/fig4.34-later-short.yml": Short(20, "cca=spm,seed=1"),
     "yu2009/fig4.6-4.10-short.yml": Short(40, "kind=poisson,seed=1"),
     "yu2009/ssipp-single.yml": Short(40, "cca=ssipp,seed=1"),
 }
