@@ -95,8 +95,8 @@ def test_workers_that_dask_starts_over_ssh_make_the_same_runs(
     (tmp_path / "alone").mkdir()
     alone = kept_results.results(tmp_path / "alone", lab.SMALL)
     lab.warpbed(
-        "execute", lab.write(tmp_path, lab.SMALL), "--engine", "dask", "--cluster", "ssh", "--results", tmp_path / "dask-runs",
-        "--store", f"ssh://root@{address}{tmp_path}/store", timeout_s=600,
+        "execute", lab.write(tmp_path, lab.SMALL), "--engine", "dask", "--cluster", "ssh",
+        "--results", tmp_path / "dask-runs", "--store", f"ssh://root@{address}{tmp_path}/store", timeout_s=600,
     )  # fmt: skip
     (run,), (same,) = lab.runs(tmp_path / "dask-runs/small"), lab.runs(alone)
     assert (run["run"], lab.digests(run["path"])) == (same["run"], lab.digests(same["path"]))
