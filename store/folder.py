@@ -216,9 +216,13 @@ def _environment(run: Run) -> dict[str, Any]:
     return {**run.environment, **{name: value for name, value in extras.items() if value}}
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Empty for what is none: whatever somebody wrote there."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def _row(run: Run, path: Path, start_ns: int, duration_s: float, clock_s: float | None, digest: str) -> RunRow:
-    kernel = run.environment.get("kernel") or {}
-    build = run.environment.get("build") or {}
+    kernel, build = (_mapping(run.environment.get(name)) for name in ("kernel", "build"))
     started = EPOCH + timedelta(microseconds=start_ns // 1000)
     ended = run.timing.get("ended")
     parameters = [f"{name} {show(value)}" for name, value in run.params.items()]

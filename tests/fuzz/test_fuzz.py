@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.fuzz import whole
-from tests.fuzz.targets import TARGETS, FactsFile
+from tests.fuzz.targets import TARGETS, FactsFile, InventedRun
 
 INPUTS = {"experiment": 80, "campaign": 80, "bundle": 40}
 """Of each target; others take longer each."""
@@ -27,6 +28,14 @@ def test_changed_files_are_read_or_refused(name: str, tmp_path: Path) -> None:
 )
 def test_raw_files_that_say_what_no_run_s_do_are_refused(tmp_path: Path, facts: bytes) -> None:
     assert "what no run's do" in FactsFile(tmp_path).read(facts)
+
+
+@pytest.mark.parametrize("part", ["kernel", "build"])
+def test_an_environment_that_is_a_text_is_stored_without_it(tmp_path: Path, part: str) -> None:
+    target = InventedRun(tmp_path)
+    document = json.loads(target.content)
+    document["environment"][part] = "x"
+    assert target.read(json.dumps(document).encode()) == ""
 
 
 def test_a_reader_that_breaks_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
