@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from base import quantities
 from base.nearest import nearest
 from kernels import series as kernel_series
+from schema import patterns
 from schema.names import algorithms
 
 
@@ -29,12 +30,11 @@ Scalar = str | int | float | bool
 Time = Annotated[str, checked(quantities.delay_ns)]
 Size = Annotated[str, checked(quantities.size_bytes)]
 Rate = Annotated[str, checked(quantities.rate_bps)]
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
-NodeName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,8}$")]
-# a `/` stands for a dot within a part (net.ipv4.conf.eth0/100.forwarding), so it must not make `..` of a part
-SysctlName = Annotated[str, Field(pattern=r"^net(\.[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)+$")]
+Name = Annotated[str, Field(pattern=patterns.NAME)]
+NodeName = Annotated[str, Field(pattern=patterns.NODE)]
+SysctlName = Annotated[str, Field(pattern=patterns.SYSCTL)]
 SysctlValue = Annotated[str | int, Field(union_mode="left_to_right")]
-ParamName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+ParamName = Annotated[str, Field(pattern=patterns.PARAM)]
 
 
 def _no_path(value: Any) -> Any:

@@ -17,6 +17,7 @@ from base.errors import Problem, SpecError
 from base.formula import FormulaError, value
 from base.nearest import nearest
 from base.paths import ROOT
+from schema import patterns
 from schema.base import Model, Name
 from schema.claims import PartName
 from schema.load import Document, read, validate_as
@@ -50,7 +51,7 @@ class Cost(Model):
 class Entry(Model):
     """left_out: part → why it cannot be compared, where the rest of the entry can."""
 
-    id: Annotated[str, Field(pattern=r"^[a-z0-9]+-[\w.-]+$")]
+    id: Annotated[str, Field(pattern=patterns.ENTRY)]
     title: str
     where: Where
     kind: Literal["table", "figure", "claim"]

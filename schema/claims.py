@@ -13,12 +13,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from base.formula import FormulaError, names_in
+from schema import patterns
 from schema.base import Model, Name, ParamName, Scalar
 from schema.tolerance import Tolerance, absolute, is_whole
 
 Where = dict[ParamName, Scalar]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-PartName = Annotated[str, Field(pattern=r"^[a-z0-9]+-[\w.-]+/[\w.-]+$")]
+PartName = Annotated[str, Field(pattern=patterns.PART)]
 """Of a thesis' catalogue: entry/part."""
 Values = Annotated[list[Scalar], Field(min_length=2, max_length=1000)]
 

@@ -19,6 +19,7 @@ from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 
 from base.errors import Problem, SpecError, UsageError
 from base.nearest import nearest
+from schema import patterns
 from schema.model import Experiment
 
 MAX_FILE_BYTES = 1 << 20
@@ -238,7 +239,8 @@ def _message(item: Any, loc: Loc, model: type[BaseModel]) -> str:
     if kind == "union_tag_invalid":
         return f"there is no kind {context.get('tag')!r}; {nearest(str(context.get('tag')), _kinds())}"
     if kind == "string_pattern_mismatch":
-        return f"{value_text}must match {context.get('pattern')}"
+        pattern = str(context.get("pattern"))
+        return f"{value_text}must be {patterns.WORDS.get(pattern, f'of the form {pattern}')}"
     if kind == "string_type":
         return f"{value_text}a text is needed; a quantity has a unit, such as 48ms, 50mbit, 250p or 64KB"
     message: str = item["msg"]

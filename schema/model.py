@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from base import quantities
 from base.nearest import nearest
+from schema import patterns
 from schema.base import (
     Cca,
     KernelSeries,
@@ -49,7 +50,7 @@ class Topology(Model):
 
     name: str
     params: dict[str, str | int | list[dict[str, str]]] = {}
-    links: dict[Annotated[str, Field(pattern=r"^\w{1,9}[>-]\w{1,9}$")], dict[str, str]] = {}
+    links: dict[Annotated[str, Field(pattern=patterns.LINK)], dict[str, str]] = {}
 
 
 def _ack_wait(text: str) -> None:
@@ -155,7 +156,7 @@ class Captures(Model):
     a run's are no larger than a budget together. No part of what decides a run.
     """
 
-    at: Literal["ends", "none"] | list[Annotated[str, Field(pattern=r"^\w{1,9}>\w{1,9}$")]] = "ends"
+    at: Literal["ends", "none"] | list[Annotated[str, Field(pattern=patterns.WAY)]] = "ends"
     snap: Size | Literal["all"] = "96B"
     keep: Annotated[str, checked(check_keep)] | None = None
 

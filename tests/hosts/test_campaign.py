@@ -136,7 +136,7 @@ def test_without_limits_in_its_file_a_campaign_has_those_that_are_set_here(tmp_p
         (("sizes: [106KB, 1MB]", "sizes: [0B]"), "allowed are 1B to"),
         (("pause: 1min", "pause: 1 minute"), "is not a time"),
         (("pause: 1min", "paus: 1min"), "did you mean pause?"),
-        (("campaign: small", "campaign: ../../etc"), "must match"),
+        (("campaign: small", "campaign: ../../etc"), "must be"),
         (("captures: {budget: 100KB}", "captures: {budget: 1KB}"), "at least 10KB"),
         (("captures: {budget: 100KB}", "published: {x: {}}"), "no receiver 'x'"),
         (("captures: {budget: 100KB}", CLAIM.format("size: 2MB")), "size is never 2MB; did you mean 1MB?"),

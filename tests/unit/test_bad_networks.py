@@ -86,7 +86,7 @@ def test_check_ends_with_2_and_says_the_remedy(tmp_path: Path) -> None:
         ("{r1>r2: {los: 1%}}", 8, "did you mean loss?"),
         ("{r1>r2: {loss: 1}}", 8, "a text is needed"),
         ("{r1-r2: {queue: red}}", 8, "needs min= and max="),
-        ("{'r1;x': {loss: 1%}}", 8, "must match"),
+        ("{'r1;x': {loss: 1%}}", 8, "must be"),
     ],
 )
 def test_bad_exceptions_for_links_are_reported_at_their_line(tmp_path: Path, words: str, line: int, told: str) -> None:

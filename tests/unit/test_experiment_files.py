@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from base.errors import SpecError, UsageError
+from schema import patterns
 from schema.load import load
+from schema.model import Experiment
 from testbed.experiments import prepare
 from tests import lab
 
@@ -37,21 +42,21 @@ BAD = {
     "unknown node": ("to: d1", "to: d7", 9, "did you mean d1?"),
     "flow to itself": ("to: d1", "to: s1", 9, "its own node"),
     "other version": ("warpbed: 1", "warpbed: 2", 1, "1"),
-    "name that leaves the folder": ("name: small", "name: ../small", 2, "must match"),
+    "name that leaves the folder": ("name: small", "name: ../small", 2, "must be"),
     "not YAML": ("flows:", "flows: [", 9, "not YAML"),
     "twice": ("title: One short flow", "title: a\ntitle: b", 4, "duplicate key"),
     "stop and size": ("to: d1", "to: d1, stop: 3s, size: 1MB", 9, "not both"),
     "stop before start": ("to: d1", "to: d1, start: 3s, stop: 2s", 9, "not after"),
     "stop after end": ("to: d1", "to: d1, stop: 9s", 1, "after the end"),
-    "shell words in a node": ("to: d1", "to: 'd1;reboot'", 9, "must match"),
-    "shell words in a sysctl": ("flows:", "hosts: {sysctls: {'net.x;reboot': 1}}\nflows:", 8, "must match"),
+    "shell words in a node": ("to: d1", "to: 'd1;reboot'", 9, "must be"),
+    "shell words in a sysctl": ("flows:", "hosts: {sysctls: {'net.x;reboot': 1}}\nflows:", 8, "must be"),
     "sysctl that leads out of the network": (
         "flows:",
         "hosts: {sysctls: {net.//.kernel.core_pattern: x}}\nflows:",
         8,
-        "must match",
+        "must be",
     ),
-    "sysctl outside the network": ("flows:", "hosts: {sysctls: {kernel.panic: 1}}\nflows:", 8, "must match"),
+    "sysctl outside the network": ("flows:", "hosts: {sysctls: {kernel.panic: 1}}\nflows:", 8, "must be"),
     "too many flows in one": ("to: d1", "to: d1, parallel: 1000", 9, "128"),
     "unknown metric": ("flows:", "metrics: [utilisation]\nflows:", 8, "did you mean utilization"),
     "unknown capture": ("flows:", "captures: {at: [s1>d1]}\nflows:", 8, "no link s1>d1"),
@@ -137,3 +142,22 @@ def test_exit_code_2_and_nothing_started(tmp_path: Path) -> None:
 
 def test_the_exported_schema_is_up_to_date() -> None:
     lab.warpbed("schema", "--check")
+
+
+def test_every_form_of_a_name_is_told_in_words() -> None:
+    forms = set(_forms(Experiment.model_json_schema()))
+    assert len(forms) >= 6 and forms <= patterns.WORDS.keys()
+    for form, words in patterns.WORDS.items():
+        example = words.split(", such as ")[1].split(" or ")[0]
+        assert re.match(form, example), f"{example} is no {words}"
+
+
+def _forms(schema: Any) -> Iterator[str]:
+    """All patterns of a JSON schema, those of keys too."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("pattern"), str):
+            yield schema["pattern"]
+        yield from schema.get("patternProperties", {})
+        schema = list(schema.values())
+    for part in schema if isinstance(schema, list) else ():
+        yield from _forms(part)

@@ -232,7 +232,7 @@ def test_the_seed_decides_and_entries_do_not_depend_on_one_another(tmp_path: Pat
         ("kind: ping, every: 100", "a text is needed"),
         ("kind: ping, every: 0s", "must be above 0"),
         ("kind: ping, packet: 20B", "46 to 1500"),
-        ('kind: ping, name: "../../etc/x"', "must match"),
+        ('kind: ping, name: "../../etc/x"', "must be"),
     ],
 )
 def test_bad_traffic_is_refused_with_place_and_remedy(tmp_path: Path, entry: str, words: str) -> None:
