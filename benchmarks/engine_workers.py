@@ -11,18 +11,17 @@ the ratios. Runs that take longer beside another one are the machine's doing (me
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import resource
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from base.paths import ROOT
+from benchmarks.command import environment, execute
 
 DONE = re.compile(r"^\[\d+/\d+\] \S+: .* in ([0-9.]+) s ")
 
@@ -46,22 +45,8 @@ def taken(file: Path, workers: int, folder: Path) -> Taken:
     """Execute the experiment's runs with so many workers."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun, first_s, last_s, each = time.monotonic(), 0.0, 0.0, list[float]()
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "testbed",
-        "execute",
-        str(file),
-        "--engine",
-        "dask",
-        "--workers",
-        str(workers),
-    ]
-    with subprocess.Popen(
-        [*command, "--results", str(folder / f"with-{workers}")], stdout=subprocess.PIPE, text=True, cwd=ROOT,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    ) as process:  # fmt: skip
+    command = execute(file, folder / f"with-{workers}", "--engine", "dask", "--workers", str(workers))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment()) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if found := DONE.match(line):

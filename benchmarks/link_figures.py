@@ -10,7 +10,6 @@ are in the results folder (default: results/) are not made again.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +26,7 @@ from analysis import records
 from analysis.palette import COLOURS
 from analysis.results import Run, load_experiment
 from base.paths import ROOT
+from benchmarks.command import executed
 
 INCHES = (6.4, 3.0)
 IMAGES = ROOT / "docs/images"
@@ -162,19 +162,7 @@ def made(name: str, results: Path) -> dict[str, Run]:
     with tempfile.TemporaryDirectory(prefix="warpbed-figures-") as folder:
         file = Path(folder) / f"{name}.yml"
         file.write_text(text_of(name))
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "testbed",
-            "execute",
-            str(file),
-            "--results",
-            str(results),
-            "--jobs",
-            "1",
-        ]
-        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+        executed(file, results, "--jobs", "1")
     word, runs = WORDS[name], load_experiment(results / f"link-{name}")
     found: dict[str, Run] = {}
     for label, case in word.cases.items():

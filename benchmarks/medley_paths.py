@@ -23,16 +23,14 @@ import argparse
 import itertools
 import json
 import math
-import os
 import random
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.command import executed
 from kernels.reference.medley_rounds import Round, convergence_rtts, rounds
 
 RATE_MBIT, RTT_MS, BUFFER = (5.0, 500.0), (2.0, 400.0), (30, 1000)
@@ -191,12 +189,7 @@ def measure(path: Drawn, cpu: int) -> Seen:
     with tempfile.TemporaryDirectory(prefix="warpbed-medley-") as folder:
         file, results = Path(folder) / "path.yml", Path(folder) / "results"
         file.write_text(experiment(path))
-        completed = subprocess.run(
-            ["taskset", "-c", str(cpu), sys.executable, "-P", "-m", "testbed", "execute", file, "--results", results],
-            capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
-        )  # fmt: skip
-        if completed.returncode:
-            raise RuntimeError(f"{path}: {completed.stdout}{completed.stderr}")
+        executed(file, results, before=["taskset", "-c", str(cpu)])
         (name,) = results.glob("*/*/run.json")
         run = json.loads(name.read_text())
     numbers = run["metrics"]

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from benchmarks.command import executed
 
 
 @dataclass(frozen=True)
@@ -139,17 +138,7 @@ def measured(case: Case, reading: Reading, folder: Path) -> list[float | None]:
         flows=case.flows.format(**words),
     )
     (folder / "experiment.yml").write_text(text)
-    command: list[str | Path] = [
-        sys.executable,
-        "-P",
-        "-m",
-        "testbed",
-        "execute",
-        folder / "experiment.yml",
-        "--results",
-        folder / "results",
-    ]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    executed(folder / "experiment.yml", folder / "results")
     (run,) = (json.loads(file.read_text()) for file in folder.glob("results/*/*/run.json"))
     if run["verdict"]["value"] == "invalid":
         raise SystemExit(f"{case.cca} {case.parameter} {reading.name}: {run['verdict']}")

@@ -12,24 +12,24 @@ from analysis.models.checks import Check
 from analysis.reproduction.intervals import within
 from analysis.reproduction.measured import compares
 from analysis.results import Run
+from base.quantities import seconds
 from schema.catalogue import Entry
 
 SHORT = "tokuda2003-fig2-9-10-short"
 FAST = "fast"
 """The host whose algorithm is changed; each of the others has one Reno flow."""
-STEADY_S = 10.0
-"""The experiment's warmup: slow start takes 5 s (s3)."""
 
 
 def slow_mbps(run: Run) -> float | None:
-    """Of all flows but the fast host's, once their starts are over."""
+    """Of all flows but the fast host's, after the experiment's warmup: slow start takes 5 s (s3)."""
+    warmup_s = seconds(str(run.spec["warmup"]))
     parts = records.collect(run.path / "records" / "intervals.parquet", ["flow"], ["t_s", "delivered_bytes"])
     total = 0.0
     for (flow,), columns in parts.items():
         t_s, delivered = np.asarray(columns["t_s"], dtype=float), np.asarray(columns["delivered_bytes"], dtype=float)
-        steady = t_s > STEADY_S  # a row is what came since the one before
+        steady = t_s > warmup_s  # a row is what came since the one before
         if flow != FAST and steady.any():
-            total += float(np.nansum(delivered[steady])) * 8e-6 / (float(t_s.max()) - STEADY_S)
+            total += float(np.nansum(delivered[steady])) * 8e-6 / (float(t_s.max()) - warmup_s)
     return total or None
 
 

@@ -72,6 +72,8 @@ ENDS = {
 class Case(Protocol):
     """Something that a command does with files below a folder."""
 
+    folder: Path
+
     def prepare(self) -> None:
         """Make the folder as it is before."""
 

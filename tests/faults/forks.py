@@ -11,43 +11,55 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
 LONGEST_S = 120
 _noted: list[int] = []
 """The file that takes the names of imported modules, while `warm` looks for them."""
 
 
+@dataclass(frozen=True)
+class Work:
+    """Work that was begun in a child."""
+
+    _child: int
+    _words: IO[bytes]
+
+    def ended(self) -> tuple[int, str]:
+        """Wait for its exit code (minus the signal that ended it), and for what it printed."""
+        with self._words:
+            _, status = os.waitpid(self._child, 0)
+            self._words.seek(0)
+            return os.waitstatus_to_exitcode(status), self._words.read().decode(errors="replace")
+
+    def kill(self) -> None:
+        os.kill(self._child, signal.SIGKILL)
+
+
 def forked(work: Callable[[], int]) -> tuple[int, str]:
     """Do the work in a child; its exit code, and what it printed."""
-    return started(work)()
+    return started(work).ended()
 
 
-def started(work: Callable[[], int]) -> Callable[[], tuple[int, str]]:
-    """Begin the work in a child; what waits for its exit code, and for what it printed."""
+def started(work: Callable[[], int]) -> Work:
+    """Begin the work in a child."""
     words = tempfile.TemporaryFile()
     child = os.fork()
-    if child == 0:
-        os.dup2(words.fileno(), 1)
-        os.dup2(words.fileno(), 2)
-        signal.alarm(LONGEST_S)  # every wait has an end
-        try:
-            code = work()
-        except BaseException:  # noqa: BLE001 — what a command would have printed
-            traceback.print_exc()
-            code = 99
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-    def ended() -> tuple[int, str]:
-        with words:
-            _, status = os.waitpid(child, 0)
-            words.seek(0)
-            return os.waitstatus_to_exitcode(status), words.read().decode(errors="replace")
-
-    return ended
+    if child:
+        return Work(child, words)
+    os.dup2(words.fileno(), 1)
+    os.dup2(words.fileno(), 2)
+    signal.alarm(LONGEST_S)  # every wait has an end
+    try:
+        code = work()
+    except BaseException:  # noqa: BLE001 — what a command would have printed
+        traceback.print_exc()
+        code = 99
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def unclear(code: int, words: str) -> list[str]:

@@ -19,5 +19,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "broken": Broken,
     "unsynced": Unsynced,
 }
+COMMANDS = ("transfer", "collect", "run", "reproduce", "store load")
+"""Those that are the project's own; the others have a defect that has to be found."""
 ON_SOCKETS = frozenset({"store load"})
 """Cases whose messages to others are calls that can fail, too."""

@@ -22,8 +22,8 @@ from typing import Any
 from base.paths import ROOT
 from tests import reliability
 from tests.faults import loop
+from tests.faults.registry import COMMANDS
 
-CASES = ("transfer", "collect", "run", "reproduce", "store load")
 WAYS = [("EIO", False), ("ENOSPC", True), ("SHORT", False), ("ENOSPC", False)]
 MEMORY = Path("/dev/shm")
 """What is tried is which call fails, not how long a disk takes."""
@@ -31,14 +31,14 @@ MEMORY = Path("/dev/shm")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--case", choices=CASES)
+    parser.add_argument("--case", choices=COMMANDS)
     parser.add_argument("--error", choices=sorted(loop.ERRORS))
     parser.add_argument("--stays", action="store_true")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--step", type=int, default=1)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    chosen = [options.case] if options.case else CASES
+    chosen = [options.case] if options.case else COMMANDS
     ways = [(options.error, options.stays)] if options.error else WAYS
     violations = 0
     for error, stays in ways:

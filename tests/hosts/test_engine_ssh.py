@@ -37,7 +37,6 @@ from tests.waiting import wait_until
 
 pytestmark = [
     needs_ssh_hosts,
-    pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::UserWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning"),
 ]

@@ -97,3 +97,19 @@ def test_an_idle_path_is_estimated_exactly_and_a_shared_one_lower(kernel: GuestK
         pairs = sum(h.hook == "D" for h in result.flow())
         assert result.counters["rcv"]["TCPOFOQueue"] == pairs
         assert result.counters["snd"]["RetransSegs"] == 0
+
+
+def test_a_pair_that_began_before_measuring_stopped_belongs_to_it_and_a_later_one_does_not() -> None:
+    """Slow start ends at 3 s. A second packet that leaves at 3.5 s belongs to a pair begun at 2.9 s or at 3.2 s, by its gap."""
+
+    def stopped() -> spm.Spm:
+        model = spm.Spm(10.0, ssthresh=5.0)
+        model.clock_ns = 3_000_000_000
+        model.on_acknowledged(1000, 1, 3.0, limited=True)
+        model.clock_ns = 3_500_000_000
+        return model
+
+    before, after = stopped(), stopped()
+    before.on_pair(1, 0.6)
+    after.on_pair(1, 0.3)
+    assert ["pair after measuring" in model.wrong for model in (before, after)] == [False, True]

@@ -169,7 +169,7 @@ def test_the_reno_hosts_total_leaves_out_the_fast_host_and_the_starts(
         for flow, amount in per_second.items()
     }
     monkeypatch.setattr(records, "collect", lambda *_: columns)
-    run: Any = SimpleNamespace(path=tmp_path, counted=True, seed=1, params={"cca": "reno"})
+    run: Any = SimpleNamespace(path=tmp_path, counted=True, seed=1, params={"cca": "reno"}, spec={"warmup": "10s"})
     assert tokuda2003_runs.slow_mbps(run) == pytest.approx(32)
 
 
