@@ -2,12 +2,14 @@
 """A paper's numbers beside the measured ones: agrees, disagrees, or not comparable and why.
 
 A value agrees when the mean over the seeds lies within the tolerance, or when the mean's 95 % interval reaches into
-it. An order agrees when no two means stand the other way round; two whose intervals overlap decide nothing.
+it. An order agrees when no two means stand the other way round; two whose difference may be none (its 95 % interval,
+Welch's, has 0 in it) decide nothing.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -15,7 +17,7 @@ from typing import Any, Literal
 from analysis.metrics import find
 from analysis.metrics.absence import why
 from analysis.results import Run, parameters, show
-from analysis.statistics import Estimate, Interval, cells
+from analysis.statistics import Estimate, Interval, cells, t_quantile
 from schema.published import Published, PublishedValue
 
 Outcome = Literal["agrees", "disagrees", "not comparable"]
@@ -174,7 +176,7 @@ def _ordered(rows: Sequence[Row], judged: bool) -> list[Row]:
         assert a.published is not None and b.published is not None and a.measured is not None and b.measured is not None
         if a.published == b.published or (a.published > b.published) == (a.measured > b.measured):
             continue
-        target = undecided if _overlap(a, b) else against
+        target = undecided if _alike(a, b) else against
         target.setdefault(i, []).append(b.place)
         target.setdefault(j, []).append(a.place)
     result = []
@@ -190,10 +192,23 @@ def _ordered(rows: Sequence[Row], judged: bool) -> list[Row]:
     return result
 
 
-def _overlap(a: Row, b: Row) -> bool:
+def _alike(a: Row, b: Row) -> bool:
+    """Whether the interval of the difference has 0 in it; between two single runs there is none that could."""
     if a.interval is None or b.interval is None:
         return False
-    return a.interval.low <= b.interval.high and b.interval.low <= a.interval.high
+    assert a.measured is not None and b.measured is not None
+    errors = [_error(row.interval, row.runs) for row in (a, b) if row.interval is not None]
+    variance = sum(error**2 for error in errors)
+    if variance == 0:
+        return a.measured == b.measured
+    below = sum(error**4 / (row.runs - 1) for error, row in zip(errors, (a, b), strict=True))
+    degrees = int(variance**2 / below + 1e-9)  # Welch and Satterthwaite; whole ones, rounded down: a wider interval
+    return abs(a.measured - b.measured) <= t_quantile(0.975, degrees) * math.sqrt(variance)
+
+
+def _error(interval: Interval, runs: int) -> float:
+    """Of the mean, from its interval."""
+    return (interval.high - interval.low) / 2 / t_quantile(0.975, runs - 1)
 
 
 def _few(names: Sequence[str]) -> str:

@@ -192,8 +192,15 @@ def _measured(claim: Claim, seen: claims.Seen) -> str:
 
 
 def is_value(claim: Claim, part: str) -> bool:
-    """Whether a claim is about a number of the thesis and not only about an order or a shape."""
-    return not part.isdecimal() or isinstance(claim.relation, Near | Bounds | Curve | Same)
+    """Whether a claim is about a number of the thesis and not only about an order or a shape.
+
+    Bounds of 0 and 1 alone ask whether there is any at all ("loses packets", "loses none"): no thesis prints those.
+    """
+    if not part.isdecimal():
+        return True
+    if isinstance(claim.relation, Bounds):
+        return not set(claim.relation.interval) <= {0.0, 1.0, math.inf, -math.inf}
+    return isinstance(claim.relation, Near | Curve | Same)
 
 
 def _asked(claim: Claim) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,16 @@ def test_an_order_is_contradicted_by_means_the_other_way_round() -> None:
 def test_overlapping_intervals_do_not_decide_an_order() -> None:
     claim = table({"reno": 0.7, "cubic": 0.8}, order=True)
     assert outcomes(claim, {"reno": [0.5, 0.7], "cubic": [0.45, 0.7]}) == ["not comparable"] * 2
+
+
+def test_means_whose_difference_is_sure_decide_an_order_where_their_intervals_overlap() -> None:
+    """By hand, of five values each with a variance of 1: intervals are 1.241 wide to either side (t of 4), and the difference's 1.458
+    (2.306, t of 8, times the root of 2/5), so that means 1.45 apart decide nothing and 1.47 apart do."""
+    spread = [math.sqrt(2), -math.sqrt(2), 0, 0, 0]
+    claim = table({"reno": 0.8, "cubic": 0.9}, order=True)
+    for apart, outcome in ((1.45, "not comparable"), (1.47, "disagrees"), (2.5, "disagrees")):
+        measured = {"reno": [10 + apart + value for value in spread], "cubic": [10 + value for value in spread]}
+        assert outcomes(claim, measured) == [outcome, outcome]
 
 
 def test_what_was_not_measured_or_is_lost_is_not_comparable() -> None:

@@ -16,7 +16,7 @@ from analysis.errors import ResultsError
 from analysis.metrics import lookup
 from analysis.models.checks import Check
 from analysis.reproduction import recorded
-from analysis.reproduction.outcomes import Evidence, judged
+from analysis.reproduction.outcomes import Evidence, is_value, judged
 from analysis.reproduction.pages import write_pages
 from analysis.reproduction.recorded import Recorded
 from analysis.results import Run
@@ -322,6 +322,22 @@ def test_entries_are_decided_from_the_record_where_no_run_is_there(
 
     with_record, without = waiting(), waiting("--record", str(tmp_path))
     assert with_record < without and len(without - with_record) >= 5
+
+
+@pytest.mark.parametrize(
+    ("relation", "part", "value"),
+    [
+        ({"bounds": {"min": 1}}, "1", False),  # "loses packets"
+        ({"bounds": {"max": 0}}, "1", False),  # "loses none"
+        ({"bounds": {"min": 1}}, "numbers", True),
+        ({"bounds": {"min": 0.9}}, "1", True),
+        ({"bounds": {"min": 0, "max": 0.9}}, "1", True),
+        ({"near": {"value": 1, "tolerance": "5%"}}, "1", True),
+        ({"greater": {"first": {"cca": "a"}, "second": {"cca": "b"}}}, "1", False),
+    ],
+)
+def test_whether_there_is_any_is_no_number_of_a_thesis(relation: dict[str, Any], part: str, value: bool) -> None:
+    assert is_value(Claim.model_validate({"source": "x", "metric": "loss_rate", **relation}), part) is value
 
 
 def test_a_claim_waits_for_the_runs_that_it_speaks_of() -> None:
