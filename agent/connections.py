@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 
+from network import ipv6
 from network.model import NodePlan
 from network.rtnetlink import (
     RTAX_ADVMSS,
@@ -60,13 +61,29 @@ def start_metrics(settings: HostSettings, start: ConnectionStart) -> Metrics:
 
 
 def connection_requests(plan: NodePlan, settings: HostSettings, addresses: Mapping[str, str]) -> Iterator[Request]:
-    """Routes and rules of a node's connections, for its own namespace."""
+    """Routes and rules of a node's connections, for its own namespace.
+
+    With IPv6 a route per destination says it alone: the guest's kernel has no rules for it (CONFIG_IPV6_MULTIPLE_TABLES), and a plan
+    whose connections to one destination differ is refused (testbed.compile_ipv6).
+    """
+    if plan.ip == 6:
+        yield from _requests_v6(plan, settings, addresses)
+        return
     for number, start in enumerate(settings.starts):
         table, metrics = FIRST_TABLE + number, start_metrics(settings, start)
         for destination in start.destinations:
             interface, via = next_hop(plan, addresses[destination])
             yield route(interface, f"{addresses[destination]}/32", via, metrics, table)
         yield port_rule(table, start.own_ports, start.peer_ports)
+
+
+def _requests_v6(plan: NodePlan, settings: HostSettings, addresses: Mapping[str, str]) -> Iterator[Request]:
+    for start in settings.starts:
+        for destination in start.destinations:
+            interface, via = next_hop(plan, ipv6.to_v4(addresses[destination]))
+            gateway = None if via is None else ipv6.of(via)
+            metrics = start_metrics(settings, start)
+            yield route(interface, f"{addresses[destination]}/128", gateway, metrics, ip=6)
 
 
 def next_hop(plan: NodePlan, address: str) -> tuple[str, str | None]:

@@ -57,7 +57,7 @@ def receive(own: str, peer: str, port: int, key: bytes, silence_s: float, at_mos
     silence_s: longest time without data; at_most: largest size that may be announced
     Returns the bytes read and the seconds from accepting the data connection.
     """
-    with socket.create_server((own, port), backlog=4) as listener:
+    with socket.create_server((own, port), family=_family(own), backlog=4) as listener:
         control, nonces, size, data_port = _admit(listener, peer, key)
         with control:
             if at_most is not None and size > at_most:
@@ -65,7 +65,7 @@ def receive(own: str, peer: str, port: int, key: bytes, silence_s: float, at_mos
             listener.settimeout(CONTROL_TIMEOUT_S)
             control.sendall(proof(key, b"receiver", nonces))
             data, address = listener.accept()
-            while address != (peer, data_port):
+            while address[:2] != (peer, data_port):  # IPv6 has four parts
                 data.close()
                 data, address = listener.accept()
             with data:
@@ -161,8 +161,12 @@ def send(
     return {"bytes": sent, "seconds": seconds, "cca": algorithm}
 
 
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
 def _socket(own: str, own_port: int, cca: str) -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock = socket.socket(_family(own), socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cca.encode())
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

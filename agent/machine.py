@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 from agent.errors import RunError
-from agent.mininet_build import BuildError, batch, configure_queues, node_requests, send
+from agent.mininet_build import BuildError, batch, configure_queues, node_requests, node_sysctls, send
 from agent.namespaces import disable_offloads, entered, write_sysctls
 from agent.network import WIRES, apply_settings, echo_rtt_ns, start_schedules
 from network.model import Interface, NodePlan, address_plan
@@ -44,7 +44,7 @@ class MachineNetwork:
             for interface in node.interfaces:
                 self._connect(interface)
             with entered(self.pid(cabling.node)):
-                write_sysctls({"net.ipv4.ip_forward": "1" if node.node.kind == "router" else "0"})
+                write_sysctls(node_sysctls(node))
                 send(node_requests(node))
                 disable_offloads([interface.name for interface in node.interfaces])
                 self._keep(cabling.node, [egress(i.name, i.egress) for i in node.interfaces])

@@ -244,7 +244,7 @@ class _Run:
         plan, network = self._plan, self._network
         index = {node.name: i for i, node in enumerate(plan.network.nodes)}
         if plan.sockets_interval_s is not None:
-            sampler = self._sampler("sockets.bin", sockets.PROTOCOL, sockets.question())
+            sampler = self._sampler("sockets.bin", sockets.PROTOCOL, sockets.question(ip=plan.network.ip))
             for name in dict.fromkeys(flow.source for flow in plan.flows if network.owns(flow.source)):
                 with entered(network.pid(name)):
                     sampler.add(index[name])

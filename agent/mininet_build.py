@@ -10,7 +10,7 @@ and routes are written by rtnetlink, queues by one `tc` process per node that ha
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from mininet.link import Intf
@@ -22,10 +22,14 @@ from agent import kernel_links
 from agent.holders import Holders
 from agent.namespaces import disable_offloads, entered, write_sysctls
 from base.errors import WarpbedError
+from network import ipv6
 from network.model import Direction, Network, NodePlan, address_plan
 from network.qdisc_netlink import OwnQdisc, create
 from network.rtnetlink import Batch, End, Request, address, neighbour, route, up, veth
 from network.tc import Place, egress, wire
+
+QUIET = {"accept_ra": "0", "autoconf": "0", "addr_gen_mode": "1", "accept_dad": "0", "dad_transmits": "0"}
+"""Sysctls of an interface, so that nothing is sent for IPv6 but what is asked for."""
 
 
 class BuildError(WarpbedError):
@@ -115,7 +119,7 @@ class WarpNode(MininetNode):  # type: ignore[misc]
             known = self.nameToIntf[interface.name]
             known.ip, known.prefixLen, known.mac = interface.address, interface.prefix_length, interface.mac
         with entered(self.pid):
-            write_sysctls({"net.ipv4.ip_forward": "1" if plan.node.kind == "router" else "0"})
+            write_sysctls(node_sysctls(plan))
             send(node_requests(plan))
             disable_offloads([interface.name for interface in plan.interfaces])
             self.own_qdiscs = configure_queues([egress(i.name, i.egress) for i in plan.interfaces])
@@ -189,6 +193,22 @@ class WireLink(MininetLink):  # type: ignore[misc]
             cls.wires.own_qdiscs = [*cls.wires.own_qdiscs, *configure_queues(places)]
 
 
+def node_sysctls(plan: NodePlan) -> dict[str, str]:
+    """What a node's kernel must be told before it gets its addresses, for its own namespace.
+
+    IPv6 is off in a guest. Switched on, it says nothing by itself: no addresses of its own making, no questions for routers or for who
+    else has an address.
+    """
+    forward = "1" if plan.node.kind == "router" else "0"
+    settings = {"net.ipv4.ip_forward": forward}
+    if plan.ip == 6:
+        for interface in plan.interfaces:
+            place = f"net.ipv6.conf.{interface.name}"
+            settings |= {f"{place}.{name}": value for name, value in QUIET.items()}
+        settings |= {"net.ipv6.conf.all.disable_ipv6": "0", "net.ipv6.conf.all.forwarding": forward}
+    return settings
+
+
 def node_requests(plan: NodePlan) -> list[Request]:
     """A node's addresses, neighbours and routes, for its own namespace."""
     requests = [up("lo")]
@@ -197,7 +217,18 @@ def node_requests(plan: NodePlan) -> list[Request]:
         requests.append(up(i.name))
         requests.append(neighbour(i.name, i.peer_address, i.peer_mac))
     requests += [route(r.interface, r.destination, r.via) for r in plan.routes]
+    if plan.ip == 6:
+        for i in plan.interfaces:
+            length = ipv6.PREFIX_BITS + i.prefix_length
+            requests.append(address(i.name, ipv6.of(i.address), length))
+            requests.append(neighbour(i.name, ipv6.of(i.peer_address), i.peer_mac))
+        requests += routes_v6(plan)
     return requests
+
+
+def routes_v6(plan: NodePlan, metrics: Mapping[int, int | str] | None = None) -> list[Request]:
+    """A node's routes once more, as those of IPv6."""
+    return [route(r.interface, ipv6.network_of(r.destination), ipv6.of(r.via), metrics, ip=6) for r in plan.routes]
 
 
 class NetworkTopo(Topo):  # type: ignore[misc]

@@ -14,9 +14,10 @@ from mininet.net import Mininet
 from agent.connections import connection_requests, host_metrics
 from agent.errors import RunError
 from agent.kernel_log import KernelLog
-from agent.mininet_build import BuildError, NetworkTopo, WireLink, send
+from agent.mininet_build import BuildError, NetworkTopo, WireLink, routes_v6, send
 from agent.namespaces import entered, write_sysctls
 from base.linux import insert_module
+from network import ipv6
 from network.model import Network, NodePlan, address_plan
 from network.one_event import with_one_event
 from network.qdisc_netlink import OwnQdisc, anchor
@@ -105,6 +106,8 @@ def apply_settings(plan: NodePlan, settings: HostSettings, addresses: Mapping[st
     metrics = host_metrics(settings)
     if metrics:
         send([route(r.interface, r.destination, r.via, metrics) for r in plan.routes])
+        if plan.ip == 6:
+            send(routes_v6(plan, metrics))
     send(connection_requests(plan, settings, addresses))
 
 
@@ -125,6 +128,8 @@ def echo_rtt_ns(pid: int, address: str, source: str = "", timeout_s: float = 10.
 
 
 def _one_echo_ns(pid: int, address: str, source: str, timeout_s: float) -> int:
+    if ipv6.is_v6(address):
+        return _one_echo_v6_ns(pid, address, source, timeout_s)
     body = bytes(range(PROBE_BYTES - 42))  # Ethernet 14, IP 20, ICMP 8
     header = struct.pack("!BBHHH", 8, 0, 0, 0x5742, 1)
     checksum = _checksum(header + body)
@@ -139,6 +144,22 @@ def _one_echo_ns(pid: int, address: str, source: str, timeout_s: float) -> int:
             received = time.monotonic_ns()
             icmp = answer[(answer[0] & 15) * 4 :]
             if icmp[0] == 0 and icmp[4:8] == packet[4:8]:
+                return received - sent
+
+
+def _one_echo_v6_ns(pid: int, address: str, source: str, timeout_s: float) -> int:
+    """The same with ICMPv6, whose checksums the kernel makes and whose answers come without the IP header."""
+    request, reply = 128, 129
+    packet = struct.pack("!BBHHH", request, 0, 0, 0x5742, 1) + bytes(range(PROBE_BYTES - 62))  # IPv6 has 40
+    with entered(pid), socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6) as sock:
+        sock.bind((source, 0))
+        sock.settimeout(timeout_s)
+        sent = time.monotonic_ns()
+        sock.sendto(packet, (address, 0))
+        while True:
+            icmp = sock.recv(2048)
+            received = time.monotonic_ns()
+            if icmp[0] == reply and icmp[4:8] == packet[4:8]:
                 return received - sent
 
 

@@ -20,6 +20,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -125,7 +126,8 @@ def tcptrace(capture: Path) -> Seen:
     ).stdout
     seen = Seen()
     for block in re.split(r"^TCP connection \d+:$", words, flags=re.MULTILINE)[1:]:
-        (a, b) = [(host, int(port)) for host, port in re.findall(r"^\thost \S+\s+(\S+):(\d+)", block, re.MULTILINE)]
+        hosts = re.findall(r"^\thost \S+\s+(\S+):(\d+)", block, re.MULTILINE)
+        a, b = [(str(ip_address(host)), int(port)) for host, port in hosts]  # IPv6 comes with leading zeros
         rows = {
             label: values for label, *values in re.findall(r"^\s+([\w ]+?):\s+(\S+)\s+\1:\s+(\S+)", block, re.MULTILINE)
         }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -80,7 +81,8 @@ def rows(
 def _row(sample: Sample, message: memoryview, flow_of: Mapping[tuple[int, int, int], str]) -> dict[str, Any]:
     """One socket's values; nothing where it belongs to no flow."""
     source_port, destination_port = struct.unpack_from("!HH", message, 4)
-    (source,) = struct.unpack_from("!I", message, 8)
+    # struct inet_diag_msg: the family, and 16 bytes for the address
+    source = int.from_bytes(message[8 : 24 if message[0] == socket.AF_INET6 else 12], "big")
     flow = flow_of.get((source, source_port, destination_port))
     attrs = attributes(message[MESSAGE_BYTES:])
     if flow is None or INFO not in attrs:

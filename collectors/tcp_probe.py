@@ -8,6 +8,7 @@ the format file that the agent stored beside it.
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ PAGE_HEADER, EVENT_HEADER = 16, 4
 COMMIT_MASK = 0xFFFFFFF
 TYPE_PADDING, TYPE_TIME_EXTEND, TYPE_TIME_STAMP = 29, 30, 31
 INFINITE = 0x7FFFFFFF
+SOCKADDR_IN6_BYTES = 28
 WANTED = ("saddr", "sport", "dport", "snd_nxt", "snd_una", "snd_cwnd", "ssthresh", "snd_wnd", "srtt")
 INTEGERS = tuple(name for name in WANTED if name != "saddr")
 _FIELD = re.compile(r"field:(.*?)(\w+)(?:\[\d+\])?;\s*offset:(\d+);\s*size:(\d+);")
@@ -31,8 +33,8 @@ _FIELD = re.compile(r"field:(.*?)(\w+)(?:\[\d+\])?;\s*offset:(\d+);\s*size:(\d+)
 def read(binary: Path, format_file: Path, damage: list[Damage]) -> tuple[Array, dict[str, Array]]:
     """Times (ns of the monotonic clock) and fields of every event.
 
-    `saddr` is the IPv4 source address as a number. Pages that are cut or hold nonsense go to `damage`, their events up to
-    there are used. Raises CollectError where a file is missing or the kernel's event lacks a field.
+    The source address as a number is `saddr_high` * 2^64 + `saddr`, each as if it had a sign. Pages that are cut or hold nonsense go
+    to `damage`, their events up to there are used. Raises CollectError where a file is missing or the kernel's event lacks a field.
     """
     try:
         text, content = format_file.read_text(errors="replace"), binary.read_bytes()
@@ -52,11 +54,7 @@ def read(binary: Path, format_file: Path, damage: list[Damage]) -> tuple[Array, 
     need = max(offset + size for offset, size in (layout[name] for name in WANTED))
     times, starts = _events(raw.reshape(-1, page_bytes), need, binary.name, damage)
     fields = {name: _field(raw, starts, *layout[name]) for name in INTEGERS}
-    address = layout["saddr"][0] + 4  # struct sockaddr_in: family, port, address in network order
-    value = np.zeros(len(starts), dtype=np.int64)
-    for i in range(4):
-        value = value << 8 | raw[starts + address + i]
-    fields["saddr"] = value
+    fields["saddr_high"], fields["saddr"] = _addresses(raw, starts, *layout["saddr"])
     return times, fields
 
 
@@ -65,6 +63,31 @@ def _field(raw: npt.NDArray[np.uint8], starts: Array, offset: int, size: int) ->
     for i in range(size):
         value |= raw[starts + offset + i].astype(np.int64) << (8 * i)
     return value
+
+
+def _addresses(raw: npt.NDArray[np.uint8], starts: Array, offset: int, size: int) -> tuple[Array, Array]:
+    """Upper and lower 64 bits of addresses. struct sockaddr_in: family, port, address in network order; sockaddr_in6 has its flow
+    label before the address."""
+    high, low = np.zeros(len(starts), dtype=np.int64), np.zeros(len(starts), dtype=np.int64)
+    is_v6 = _field(raw, starts, offset, 2) == socket.AF_INET6
+    v4, v6 = starts[~is_v6], starts[is_v6]
+    low[~is_v6] = _big(raw, v4 + offset + 4, 4)
+    if size >= SOCKADDR_IN6_BYTES:
+        high[is_v6], low[is_v6] = _big(raw, v6 + offset + 8, 8), _big(raw, v6 + offset + 16, 8)
+    return high, low
+
+
+def _big(raw: npt.NDArray[np.uint8], places: Array, size: int) -> Array:
+    """Numbers in network order; of eight bytes as if they had a sign."""
+    value = np.zeros(len(places), dtype=np.int64)
+    for i in range(size):
+        value = value << 8 | raw[places + i]
+    return value
+
+
+def _signed(number: int) -> int:
+    """64 bits as a number with a sign."""
+    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def _events(pages: npt.NDArray[np.uint8], need: int, name: str, damage: list[Damage]) -> tuple[Array, Array]:
@@ -163,7 +186,9 @@ def rows(
     times, fields = read(folder / "tcp_probe.bin", folder / "tcp_probe.format", damage)
     flow = np.full(len(times), "", dtype=object)
     for (source, source_port, destination_port), name in flow_of.items():
-        mask = (fields["saddr"] == source) & (fields["sport"] == source_port) & (fields["dport"] == destination_port)
+        high, low = _signed(source >> 64), _signed(source & 0xFFFFFFFFFFFFFFFF)
+        mask = (fields["saddr"] == low) & (fields["saddr_high"] == high)
+        mask &= (fields["sport"] == source_port) & (fields["dport"] == destination_port)
         flow[mask] = name
     order = [
         np.flatnonzero(flow == name) for name in dict.fromkeys(flow_of.values())

@@ -9,6 +9,8 @@ MTU_BYTES = 1500
 FULL_FRAME_BYTES = MTU_BYTES + FRAME_HEADER_BYTES
 IP_TCP_HEADER_BYTES = 20 + 20
 """IPv4 and TCP without options."""
+LONGER_IN_IPV6_BYTES = 20
+"""What an IPv6 header is longer than one of IPv4."""
 IP_UDP_HEADER_BYTES = 20 + 8
 BARE_ACK_BYTES = FRAME_HEADER_BYTES + IP_TCP_HEADER_BYTES
 """The shortest frame of a TCP connection."""

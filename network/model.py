@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from network import ipv6
 from network.aggregate import aggregate
 from network.frames import FULL_FRAME_BYTES
 from network.impairments import (
@@ -250,11 +251,15 @@ class Bottleneck:
 
 @dataclass(frozen=True)
 class Network:
-    """A whole network; node names are unique and links connect known nodes (see `problems`)."""
+    """A whole network; node names are unique and links connect known nodes (see `problems`).
+
+    ip: the version of IP that flows and traffic use, 4 or 6
+    """
 
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
     bottleneck: Bottleneck | None = None
+    ip: int = 4
 
     @functools.cached_property
     def neighbours(self) -> dict[str, list[str]]:
@@ -346,16 +351,21 @@ class Route:
 
 @dataclass
 class NodePlan:
-    """Addresses and routes of one node."""
+    """Addresses and routes of one node.
+
+    ip: 6 where the same are there as IPv6 addresses too (network.ipv6), which flows then use
+    """
 
     node: Node
     interfaces: list[Interface] = field(default_factory=list)
     routes: list[Route] = field(default_factory=list)
+    ip: int = 4
 
     @property
     def address(self) -> str:
         """The address that flows to this node use: its first interface's."""
-        return self.interfaces[0].address
+        address = self.interfaces[0].address
+        return ipv6.of(address) if self.ip == 6 else address
 
 
 def reachable(network: Network, start: str) -> set[str]:
@@ -373,7 +383,7 @@ def address_plan(network: Network) -> dict[str, NodePlan]:
 
 
 def _plans(network: Network) -> dict[str, NodePlan]:
-    plans = {node.name: NodePlan(node, network.interfaces[node.name]) for node in network.nodes}
+    plans = {node.name: NodePlan(node, network.interfaces[node.name], ip=network.ip) for node in network.nodes}
     numbers = {name: [_subnet_number(i) for i in plan.interfaces] for name, plan in plans.items()}
     for plan in plans.values():
         plan.routes.extend(_routes(network, numbers, plan))

@@ -11,7 +11,7 @@ import socket
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import ip_address, ip_network
 
 from base.netlink import (
     CREATE,
@@ -33,7 +33,7 @@ from base.netlink import (
 IFF_UP = 1
 IFLA_ADDRESS, IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_PID, IFLA_GSO_MAX_SEGS = 1, 3, 18, 19, 40
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
-IFA_ADDRESS, IFA_LOCAL = 1, 2
+IFA_ADDRESS, IFA_LOCAL, IFA_F_NODAD = 1, 2, 2
 NDA_DST, NDA_LLADDR = 1, 2
 NUD_PERMANENT = 0x80
 RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_METRICS, RTA_TABLE = 1, 4, 5, 8, 15
@@ -101,16 +101,19 @@ def segments_at_once(interface: str, count: int) -> Request:
 
 def address(interface: str, ip: str, prefix_length: int) -> Request:
     """Add an address to an interface of the current namespace."""
-    body = struct.pack("=BBBBI", socket.AF_INET, prefix_length, 0, 0, socket.if_nametoindex(interface))
-    packed = IPv4Address(ip).packed
+    family, packed = _address(ip)
+    # nobody else can have an IPv6 address here, so the kernel need not wait for a second to find out
+    flags = IFA_F_NODAD if family == socket.AF_INET6 else 0
+    body = struct.pack("=BBBBI", family, prefix_length, flags, 0, socket.if_nametoindex(interface))
     body += attribute(IFA_LOCAL, packed) + attribute(IFA_ADDRESS, packed)
     return Request(RTM_NEWADDR, CREATE | EXCLUSIVE, body, f"{interface} address {ip}/{prefix_length}")
 
 
 def neighbour(interface: str, ip: str, mac: str) -> Request:
     """Say an address' MAC address for good, so that nobody asks for it."""
-    body = struct.pack("=BxxxiHBB", socket.AF_INET, socket.if_nametoindex(interface), NUD_PERMANENT, 0, 0)
-    body += attribute(NDA_DST, IPv4Address(ip).packed) + attribute(NDA_LLADDR, _mac(mac))
+    family, packed = _address(ip)
+    body = struct.pack("=BxxxiHBB", family, socket.if_nametoindex(interface), NUD_PERMANENT, 0, 0)
+    body += attribute(NDA_DST, packed) + attribute(NDA_LLADDR, _mac(mac))
     return Request(RTM_NEWNEIGH, CREATE | REPLACE, body, f"{interface} neighbour {ip}")
 
 
@@ -120,16 +123,20 @@ def route(
     via: str | None,
     metrics: Mapping[int, int | str] | None = None,
     table: int = RT_TABLE_MAIN,
+    *,
+    ip: int = 4,
 ) -> Request:
-    """Add or replace a route; destination is a prefix or `default`; via None for a neighbour; metrics by RTAX number."""
-    network = IPv4Network("0.0.0.0/0" if destination == "default" else destination)
-    scope = RT_SCOPE_LINK if via is None else 0
-    body = struct.pack("=BBBBBBBBI", socket.AF_INET, network.prefixlen, 0, 0, 0, RTPROT_BOOT, scope, RTN_UNICAST, 0)
+    """Add or replace a route; destination is a prefix or `default`; via None for a neighbour; metrics by RTAX number; ip: 4 or 6."""
+    default = "::/0" if ip == 6 else "0.0.0.0/0"
+    network = ip_network(default if destination == "default" else destination)
+    family = socket.AF_INET6 if network.version == 6 else socket.AF_INET
+    scope = RT_SCOPE_LINK if via is None and family == socket.AF_INET else 0
+    body = struct.pack("=BBBBBBBBI", family, network.prefixlen, 0, 0, 0, RTPROT_BOOT, scope, RTN_UNICAST, 0)
     body += attribute(RTA_TABLE, struct.pack("=I", table))
     if network.prefixlen:
         body += attribute(RTA_DST, network.network_address.packed)
     if via is not None:
-        body += attribute(RTA_GATEWAY, IPv4Address(via).packed)
+        body += attribute(RTA_GATEWAY, ip_address(via).packed)
     body += attribute(RTA_OIF, struct.pack("=I", socket.if_nametoindex(interface)))
     if metrics:
         body += attribute(RTA_METRICS | NESTED, b"".join(_metric(kind, value) for kind, value in metrics.items()))
@@ -137,6 +144,12 @@ def route(
     if metrics and RTAX_CC_ALGO in metrics:
         action += f" congctl {metrics[RTAX_CC_ALGO]}"
     return Request(RTM_NEWROUTE, CREATE | REPLACE, body, action)
+
+
+def _address(ip: str) -> tuple[int, bytes]:
+    """Family and bytes."""
+    parsed = ip_address(ip)
+    return (socket.AF_INET6 if parsed.version == 6 else socket.AF_INET), parsed.packed
 
 
 def _metric(kind: int, value: int | str) -> bytes:

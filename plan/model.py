@@ -224,4 +224,4 @@ def _network(data: Mapping[str, Any]) -> Network:
         for link in data["links"]
     )
     bottleneck = None if data["bottleneck"] is None else Bottleneck(**data["bottleneck"])
-    return Network(tuple(Node(**node) for node in data["nodes"]), links, bottleneck)
+    return Network(tuple(Node(**node) for node in data["nodes"]), links, bottleneck, data.get("ip", 4))

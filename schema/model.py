@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from base import quantities
 from base.nearest import nearest
@@ -256,6 +256,7 @@ class Experiment(Model):
     criterion: Criterion | None = None
     host: HostKind = "virtual"
     kernel: KernelSeries = "default"
+    ip: Literal[4, 6] | None = None
     duration: Time
     warmup: Time = "0s"
     topology: Topology
@@ -274,6 +275,12 @@ class Experiment(Model):
     guards: list[Guard] = []
     expectations: list[Expectation] = []
     published: list[Published] = []
+
+    @field_validator("ip")
+    @classmethod
+    def _usual(cls, version: int | None) -> int | None:
+        """4 is what is so without the word: both are the same runs."""
+        return None if version == 4 else version
 
     @model_validator(mode="after")
     def _times(self) -> Experiment:

@@ -13,7 +13,7 @@ from base.nearest import nearest
 from hosts import abilities
 from kernels import series as kernel_series
 from kernels.conditions import version
-from network.frames import FULL_FRAME_BYTES
+from network.frames import FULL_FRAME_BYTES, LONGER_IN_IPV6_BYTES
 from network.model import Network, idle_rtt_ns, path
 from network.tc import own_modules
 from plan.console import MODULES
@@ -34,7 +34,7 @@ from schema.cca_params import in_tree_params, module_params
 from schema.load import Document, Loc
 from schema.model import ECN_SYSCTL, Experiment, Flow, HostRules
 from schema.traffic import TcpEntry
-from testbed import compile_starts, compile_traffic
+from testbed import compile_ipv6, compile_starts, compile_traffic
 from testbed.compile_context import Window
 from testbed.compile_overhead import apart, with_overheads
 from testbed.network import network_of
@@ -95,6 +95,7 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
     modules = tuple(_modules(experiment, document, network, starts))
     _check_kernel(experiment, document, network)
     _check_ecn(experiment, document)
+    compile_ipv6.check(experiment, document, starts)
     samplers, buffers = experiment.samplers, socket_buffers(network, flows)
     marks = any(direction.queue.ecn for direction in network.directions())
     return Plan(
@@ -272,7 +273,7 @@ def _captures(
     experiment: Experiment, document: Document, network: Network, flows: tuple[FlowPlan, ...]
 ) -> Iterable[Capture]:
     at, snap = experiment.captures.at, experiment.captures.snap
-    snap_bytes = 0 if snap == "all" else quantities.size_bytes(snap)
+    snap_bytes = 0 if snap == "all" else quantities.size_bytes(snap) + (LONGER_IN_IPV6_BYTES if network.ip == 6 else 0)
     if at == "none":
         return
     if at == "ends":

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from base import quantities
-from network.frames import FULL_FRAME_BYTES, IP_TCP_HEADER_BYTES
+from network.frames import FULL_FRAME_BYTES, IP_TCP_HEADER_BYTES, LONGER_IN_IPV6_BYTES
 from network.model import Network, idle_rtt_ns
 from network.overhead import with_overhead
 from plan import draws
@@ -44,6 +44,7 @@ def longest_ns(network: Network, experiment: Experiment) -> int:
     if rate_bps is None:
         return 0
     mss, header = experiment.hosts.mss, IP_TCP_HEADER_BYTES + ETHERNET_HEADER_BYTES
+    header += LONGER_IN_IPV6_BYTES if experiment.ip == 6 else 0
     frame = FULL_FRAME_BYTES if mss is None else min(FULL_FRAME_BYTES, mss + header)
     return frame * 8 * 10**9 // rate_bps
 

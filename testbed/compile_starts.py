@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from base import quantities
 from base.errors import Problem, SpecError
+from network.frames import LONGER_IN_IPV6_BYTES
 from plan.model import ConnectionStart, FlowPlan
 from schema.base import Cca, Packets, StartValues
 from schema.load import Document, Loc
@@ -139,7 +140,8 @@ def _packets(value: Packets, experiment: Experiment, receivers: Sequence[str]) -
     if isinstance(value, int):
         return value
     rules = [experiment.hosts.only[name] for name in receivers if name in experiment.hosts.only]
-    mss = max([rule.mss for rule in rules if rule.mss] or [experiment.hosts.mss or ETHERNET_MSS_BYTES])
+    whole = ETHERNET_MSS_BYTES - (LONGER_IN_IPV6_BYTES if experiment.ip == 6 else 0)
+    mss = max([rule.mss for rule in rules if rule.mss] or [experiment.hosts.mss or whole])
     if str(experiment.hosts.sysctls.get("net.ipv4.tcp_timestamps", 1)) != "0":
         mss -= TIMESTAMPS_BYTES
     return max(1, quantities.size_bytes(value) // mss)

@@ -54,7 +54,7 @@ def network_of(experiment: Experiment, document: Document) -> Network:
                 raise fail(("topology", "links", key, *loc), text) from error
     if network.problems():
         raise fail(("topology",), "; ".join(network.problems()))
-    return network
+    return network if experiment.ip is None else replace(network, ip=experiment.ip)
 
 
 def _built(name: str, params: Mapping[str, Any]) -> Network:

@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Callable
 
+from agent.traffic.family import family
 from agent.traffic.loop import READ, WRITE, Loop
 from agent.traffic.programs.streams import READ_BYTES, has_connected
 
@@ -28,7 +29,7 @@ class HttpConnection:
         self._header, self._left, self._size = b"", -1, 0
         self._connected = self._closed = False
         self._buffer = bytearray(READ_BYTES)
-        self._sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._sock = socket.socket(family(address[0]), socket.SOCK_STREAM)
         self._sock.setblocking(False)
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         code = self._sock.connect_ex(address)

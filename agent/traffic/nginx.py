@@ -14,6 +14,7 @@ from typing import Any
 
 from agent.errors import RunError
 from agent.traffic.control import Control
+from agent.traffic.family import family_of
 from agent.traffic.http import PATH
 from base.linux import die_with_parent
 from plan.model import TrafficPlan
@@ -30,12 +31,12 @@ http {{
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
   sendfile on; tcp_nopush off; tcp_nodelay on; keepalive_timeout 1h; keepalive_requests 10000000; send_timeout 1h;
-  server {{ listen {port} backlog=4096; root {folder}/files; }}
+  server {{ {listen} root {folder}/files; }}
 }}
 """
 
 
-def serve(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> dict[str, Any]:
+def serve(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict[str, Any]:
     """Run nginx until the control file ends."""
     with tempfile.TemporaryDirectory(prefix="warpbed-nginx-") as name:
         folder = Path(name)
@@ -45,7 +46,10 @@ def serve(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> di
         (folder / "files").chmod(0o755)
         with open(folder / "files" / PATH.lstrip("/"), "wb") as file:
             file.truncate(plan.settings["blob_bytes"])
-        (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, port=plan.port))
+        listen = f"listen {plan.port} backlog=4096;"
+        if family_of(addresses) == socket.AF_INET6:
+            listen += f" listen [::]:{plan.port} backlog=4096;"
+        (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, listen=listen))
         return _run(plan, folder, control)
 
 

@@ -13,13 +13,14 @@ from typing import Any
 
 from agent.traffic import clock
 from agent.traffic.control import Control
+from agent.traffic.family import ANY, family_of
 from plan import draws
 from plan.model import TrafficPlan
 from plan.summary import spread
 
 HEADER = struct.Struct("!IQ")
 """Number of the packet, time of sending (ns of CLOCK_REALTIME)."""
-IP_UDP_BYTES = 28
+IP_UDP_BYTES = {socket.AF_INET: 28, socket.AF_INET6: 48}
 FRAME_OVERHEAD_BYTES = 14
 SOCKET_BYTES = 64 << 20
 PACKET_MEMORY_BYTES = 4096
@@ -48,9 +49,9 @@ def times_ns(settings: dict[str, Any]) -> Iterator[int]:
 
 def send(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict[str, Any]:
     """The sender."""
-    settings, packet = plan.settings, bytearray(plan.settings["packet_bytes"] - IP_UDP_BYTES)
-    sent = refused = 0
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    settings, version = plan.settings, family_of(addresses)
+    packet, sent, refused = bytearray(settings["packet_bytes"] - IP_UDP_BYTES[version]), 0, 0
+    with socket.socket(version, socket.SOCK_DGRAM) as sock:
         clock.large_buffers(sock, SOCKET_BYTES)
         sock.setblocking(False)
         sock.connect((addresses[settings["to"]], plan.port))
@@ -90,14 +91,15 @@ def drain_interval_s(rate_bps: float, packet_bytes: int) -> float:
     return min(DRAIN_S[1], max(DRAIN_S[0], SOCKET_BYTES / 4 / PACKET_MEMORY_BYTES / per_second))
 
 
-def receive(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> dict[str, Any]:
+def receive(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict[str, Any]:
     """The receiver: it sleeps while packets gather, the kernel notes when they came."""
     settings = plan.settings
-    arrivals = _Arrivals()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    version = family_of(addresses)
+    arrivals = _Arrivals(version)
+    with socket.socket(version, socket.SOCK_DGRAM) as sock:
         clock.large_buffers(sock, SOCKET_BYTES)
         clock.stamped(sock)
-        sock.bind(("0.0.0.0", plan.port))  # noqa: S104 — its namespace's or its host's addresses, whichever is routed to
+        sock.bind((ANY[version], plan.port))
         sock.setblocking(False)
         control.ready()
         if not control.wait_start():
@@ -116,7 +118,8 @@ def receive(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> 
 class _Arrivals:
     """What came: counts, delays, order, jitter."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: socket.AddressFamily) -> None:
+        self._header_bytes = IP_UDP_BYTES[version] + FRAME_OVERHEAD_BYTES
         self._seen: set[int] = set()
         self._delays_ms = array("d")
         self._highest = -1
@@ -143,7 +146,7 @@ class _Arrivals:
         self._late += number < self._highest
         self._highest = max(self._highest, number)
         self._first_ns, self._last_ns = self._first_ns or when_ns, max(self._last_ns, when_ns)
-        self._bytes += payload_bytes + IP_UDP_BYTES + FRAME_OVERHEAD_BYTES
+        self._bytes += payload_bytes + self._header_bytes
 
     def result(self, length_s: float) -> dict[str, Any]:
         return {

@@ -11,6 +11,7 @@ from typing import Any
 
 from agent.traffic import clock
 from agent.traffic.control import Control
+from agent.traffic.family import ANY, family_of
 from agent.traffic.programs.datagrams import IP_UDP_BYTES, LINGER_S, SOCKET_BYTES
 from plan import draws
 from plan.model import TrafficPlan
@@ -23,11 +24,11 @@ DRAIN_NS = 200_000_000
 
 def send(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict[str, Any]:
     """Pairs one after the other; one whose time has come while the one before is under way follows right after it."""
-    settings, gaps = plan.settings, plan.settings["gaps_ns"]
-    packet = bytearray(settings["packet_bytes"] - IP_UDP_BYTES)
+    settings, gaps, version = plan.settings, plan.settings["gaps_ns"], family_of(addresses)
+    packet = bytearray(settings["packet_bytes"] - IP_UDP_BYTES[version])
     every, random = draws.from_plan(settings["every_s"]), draws.stream(settings["seed"])
     pairs = refused = 0
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    with socket.socket(version, socket.SOCK_DGRAM) as sock:
         clock.large_buffers(sock, SOCKET_BYTES)
         sock.setblocking(False)
         sock.connect((addresses[settings["to"]], plan.port))
@@ -50,16 +51,16 @@ def send(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict
     return {"pairs": pairs, "refused": refused}
 
 
-def receive(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> dict[str, Any]:
+def receive(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict[str, Any]:
     """Input gaps as sent and output gaps as they arrive, by the gap that was asked for."""
-    settings = plan.settings
+    settings, version = plan.settings, family_of(addresses)
     first: dict[int, tuple[int, int]] = {}
     inputs: list[list[int]] = [[] for _ in settings["gaps_ns"]]
     outputs: list[list[int]] = [[] for _ in settings["gaps_ns"]]
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    with socket.socket(version, socket.SOCK_DGRAM) as sock:
         clock.large_buffers(sock, SOCKET_BYTES)
         clock.stamped(sock)
-        sock.bind(("0.0.0.0", plan.port))  # noqa: S104 — its namespace's or its host's addresses
+        sock.bind((ANY[version], plan.port))
         sock.setblocking(False)
         control.ready()
         if not control.wait_start():

@@ -10,14 +10,16 @@ from typing import Any
 
 from agent.traffic import clock
 from agent.traffic.control import Control
+from agent.traffic.family import family
 from agent.traffic.programs.datagrams import LINGER_S, SOCKET_BYTES
 from plan import draws
 from plan.model import TrafficPlan
 from plan.summary import spread
 
 ICMP = struct.Struct("!BBHHH")
-IP_BYTES = 20
+IP_BYTES = {socket.AF_INET: 20, socket.AF_INET6: 40}
 ECHO_REQUEST, ECHO_REPLY = 8, 0
+ECHO_REQUEST_V6, ECHO_REPLY_V6 = 128, 129
 
 
 def checksum(data: bytes) -> int:
@@ -28,9 +30,11 @@ def checksum(data: bytes) -> int:
     return ~(total + (total >> 16)) & 0xFFFF
 
 
-def request(identifier: int, number: int, payload_bytes: int) -> bytes:
-    """An echo request with as many bytes behind its header."""
+def request(identifier: int, number: int, payload_bytes: int, version: int = socket.AF_INET) -> bytes:
+    """An echo request with as many bytes behind its header; the kernel makes the checksum of one of IPv6."""
     payload = bytes(payload_bytes)
+    if version == socket.AF_INET6:
+        return ICMP.pack(ECHO_REQUEST_V6, 0, 0, identifier, number) + payload
     header = ICMP.pack(ECHO_REQUEST, 0, 0, identifier, number)
     return ICMP.pack(ECHO_REQUEST, 0, checksum(header + payload), identifier, number) + payload
 
@@ -39,10 +43,14 @@ def ping(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict
     """Send, and look for answers at each sending and at the end."""
     settings, target = plan.settings, addresses[plan.settings["to"]]
     every, random = draws.from_plan(settings["every_s"]), draws.stream(settings["seed"])
-    payload = settings["packet_bytes"] - IP_BYTES - ICMP.size
+    version = family(target)
+    protocol, reply = socket.IPPROTO_ICMP, ECHO_REPLY
+    if version == socket.AF_INET6:
+        protocol, reply = socket.IPPROTO_ICMPV6, ECHO_REPLY_V6
+    payload = settings["packet_bytes"] - IP_BYTES[version] - ICMP.size
     sent_ns: list[int] = []
     rtt_ns: dict[int, int] = {}
-    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
+    with socket.socket(version, socket.SOCK_RAW, protocol) as sock:
         clock.large_buffers(sock, SOCKET_BYTES)
         clock.stamped(sock)
         sock.setblocking(False)
@@ -52,11 +60,12 @@ def ping(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict
 
         def drain() -> None:
             for packet, when_ns, sender in clock.received(sock):
-                here = (packet[0] & 15) * 4
+                # those of IPv6 come without the IP header
+                here = (packet[0] & 15) * 4 if version == socket.AF_INET else 0
                 if len(packet) < here + ICMP.size or sender != target:
                     continue
                 kind, _, _, identifier, number = ICMP.unpack_from(packet, here)
-                if kind == ECHO_REPLY and identifier == plan.port:
+                if kind == reply and identifier == plan.port:
                     # 16 bits of the number come back: the latest request that has them
                     index = len(sent_ns) - 1 - ((len(sent_ns) - 1 - number) & 0xFFFF)
                     if index >= 0 and index not in rtt_ns:
@@ -67,7 +76,7 @@ def ping(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict
             drain()
             if control.has_ended():
                 break
-            packet = request(plan.port, len(sent_ns) & 0xFFFF, payload)
+            packet = request(plan.port, len(sent_ns) & 0xFFFF, payload, version)
             sent_ns.append(time.clock_gettime_ns(time.CLOCK_REALTIME))
             try:
                 sock.sendto(packet, (target, 0))

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agent.traffic.control import Control
+from agent.traffic.family import family, family_of
 from agent.traffic.loop import READ, WRITE, Loop
 from plan.model import TrafficPlan
 from plan.summary import spread
@@ -30,9 +31,9 @@ READ_BYTES = 256 << 10
 BACKLOG = 4096
 
 
-def tcp_socket(cca: str, ends_at_a_time: bool) -> socket.socket:
-    """A non-blocking TCP socket under an algorithm."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def tcp_socket(address: str, cca: str, ends_at_a_time: bool) -> socket.socket:
+    """A non-blocking TCP socket under an algorithm, for connections to an address."""
+    sock = socket.socket(family(address), socket.SOCK_STREAM)
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, cca.encode())
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -62,7 +63,7 @@ class Sender:
         self.sent_bytes = self.acked_bytes = self.port = 0
         self.error: str | None = None
         self._sending, self._shut, self._closed = True, False, False
-        self._sock = tcp_socket(cca, limit is None)
+        self._sock = tcp_socket(address[0], cca, limit is None)
         code = self._sock.connect_ex(address)
         if code not in (0, errno.EINPROGRESS):
             self._fail(os.strerror(code))
@@ -231,7 +232,7 @@ def _nothing() -> None:
     """An on-off connection's end changes nothing for the others."""
 
 
-def sink(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> dict[str, Any]:
+def sink(plan: TrafficPlan, addresses: dict[str, str], control: Control) -> dict[str, Any]:
     """Read everything of everybody, and close when the sender has finished."""
     loop, buffer = Loop(control), bytearray(READ_BYTES)
     connections: list[dict[str, Any]] = []
@@ -239,7 +240,7 @@ def sink(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> dic
     def accept(_events: int) -> None:
         while True:
             try:
-                sock, (address, port) = listener.accept()
+                sock, (address, port, *_) = listener.accept()
             except BlockingIOError:
                 return
             sock.setblocking(False)
@@ -259,7 +260,7 @@ def sink(plan: TrafficPlan, _addresses: dict[str, str], control: Control) -> dic
         loop.forget(sock.fileno())
         sock.close()
 
-    with socket.create_server(("", plan.port), backlog=BACKLOG) as listener:
+    with socket.create_server(("", plan.port), family=family_of(addresses), backlog=BACKLOG) as listener:
         listener.setblocking(False)
         loop.watch(listener.fileno(), READ, accept)
         control.ready()
