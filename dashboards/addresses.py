@@ -14,6 +14,8 @@ SEVERAL = ("experiments", "compare", "fidelity", "reproduction")
 """Dashboards over several experiments."""
 ELAPSED = ("run", "compare")
 """Dashboards over a run's own time."""
+WHOLE = (*ELAPSED, "campaign")
+"""Dashboards with a link that shows the whole length of what is chosen."""
 REPORTS = "public/warpbed"
 """Where Grafana serves the reports, below its address: it gives out what lies in its folder `public`."""
 
@@ -41,6 +43,9 @@ def url(origin: str, target: str) -> str:
         chosen = ["var-experiments=${experiment:percentencode}"]
     if target == "run" and origin in ELAPSED:
         chosen.append("var-run=${run:percentencode}")
+    if (origin, target) == ("campaign", "campaign"):
+        chosen.append("${receiver:queryparam}&${cca:queryparam}&${size:queryparam}")
+        chosen.append(f"from={ZERO_S * 1000}&to=${{end_ms:percentencode}}")
     if (origin, target) == ("compare", "compare"):
         chosen.append("${runs:queryparam}&var-by=${by:percentencode}")
     if target in ELAPSED:

@@ -16,7 +16,7 @@ from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models import xychart as shown
 
 from analysis.palette import ALGORITHMS, COLOURS
-from dashboards.parts import MORE, NO_DATA, Query, algorithm_colours, framed, legend
+from dashboards.parts import JOINER, MORE, NO_DATA, Query, algorithm_colours, framed, legend, natural
 
 SLOTS = 24
 LOW, HIGH = "low 95 %", "high 95 %"
@@ -31,13 +31,15 @@ def edges(means: str, keys: str, *, named: bool = False) -> str:
     """
     owner = f"d.name || '{MORE}'" if named else "d.slot || ' '"
     known = ", ".join(f"'{name}'" for name in ALGORITHMS)
+    name = 'c.name COLLATE "C"'
+    rank = natural(f"(dense_rank() OVER (ORDER BY {name}))::text")
     return f"""
         SELECT {keys}, v.metric, v.value FROM (
             SELECT c.*, coalesce(t.t975, 1.96) * c.deviation / sqrt(c.runs) AS half,
                 CASE WHEN bool_and(c.place IS NOT NULL) OVER () THEN c.colour + 1 + {len(COLOURS)} *
-                    (dense_rank() OVER (PARTITION BY c.colour ORDER BY c.name) - 1)
-                    ELSE dense_rank() OVER (ORDER BY c.name) END AS slot,
-                CASE WHEN bool_and(c.place IS NOT NULL) OVER () THEN '' ELSE dense_rank() OVER (ORDER BY c.name) || ': ' END AS number
+                    (dense_rank() OVER (PARTITION BY c.colour ORDER BY {name}) - 1)
+                    ELSE dense_rank() OVER (ORDER BY {name}) END AS slot,
+                CASE WHEN bool_and(c.place IS NOT NULL) OVER () THEN '' ELSE {rank} || ': ' END AS number
             FROM (SELECT m.*, n.place, (n.place - 1) % {len(COLOURS)} AS colour FROM ({means}) m
                 CROSS JOIN LATERAL (SELECT array_position(ARRAY[{known}], split_part(m.name, '{MORE}', 1)) AS place) n) c
             LEFT JOIN student_t t ON t.df = c.runs - 1) d
@@ -76,7 +78,7 @@ def banded(panel: Any) -> Any:
     for slot in range(1, SLOTS + 1):
         colour = COLOURS[(slot - 1) % len(COLOURS)]
         fixed = ("color", {"mode": "fixed", "fixedColor": colour})
-        panel = panel.override_by_regexp(f"/^{slot}: /", _values(fixed))
+        panel = panel.override_by_regexp(f"/^({JOINER}*){slot}: /", _values(fixed))
         for edge in (LOW, HIGH):
             style: list[tuple[str, Any]] = [("custom.lineWidth", 0)]
             if edge == HIGH:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.parts import Query, algorithm_colours, assembled, bars, board, lines, number, one_of, rows
+from dashboards.addresses import ZERO_S
+from dashboards.parts import Query, algorithm_colours, assembled, bars, board, in_place, lines, number, one_of, rows
 from dashboards.variables import Variable, length
 
 # A campaign's transfers are runs. Their clock is the measured hosts' own, or the campaign's where it is in virtual time, in which
@@ -15,6 +16,7 @@ FLOWS = f"""(SELECT r.run_id, r.experiment, r.run, r.verdict,
         elapsed(f.start_s + extract(epoch FROM coalesce(r.clock_at, r.started_at)
             - min(coalesce(r.clock_at, r.started_at)) OVER (PARTITION BY r.experiment))::float8) AS at,
         coalesce(t.value, f.src || '→' || f.dst) AS receiver, f.cca, coalesce(p.value, 'unlimited') AS size, p.number AS size_bytes,
+        dense_rank() OVER (ORDER BY p.number, p.value) AS size_place,
         f.goodput_mbps, f.rtt_min_ms, f.rtt_mean_ms, coalesce(f.completion_s, f.end_s - f.start_s) AS completion_s,
         f.packets, f.retransmitted_packets, f.retransmitted_packets::float8 / nullif(f.packets, 0) AS loss
     FROM flows f JOIN runs r USING (run_id) LEFT JOIN run_params p ON p.run_id = r.run_id AND p.name = 'size'
@@ -61,10 +63,15 @@ PATH_UNITS: dict[str, list[tuple[str, Any]]] = {
 
 PATH_WORDS = {
     "receiver": ("Receiver", 160), "size": ("Size", 100), "cca": ("Algorithm", 120), "transfers": ("Transfers", 100),
-    "goodput_mbps": ("Goodput, mean", 0), "deviation_mbps": ("Goodput, deviation", 0),
-    "completion_s": ("Completion, median", 0),
-    "loss": ("Sent again", 0), "rtt_min_ms": ("RTT, least", 0),
+    "goodput_mbps": ("Mean goodput", 0), "deviation_mbps": ("Std. deviation", 0),
+    "completion_s": ("Median completion", 0),
+    "loss": ("Retransmitted", 0), "rtt_min_ms": ("Min RTT", 0),
 }  # fmt: skip
+
+
+SELECT_END = f"""
+    SELECT ceil(({ZERO_S} + 60 + coalesce(max(extract(epoch FROM f.at)) - {ZERO_S}, 0)) * 1000)::bigint::text FROM {FLOWS}
+"""
 
 
 def over_time(value: str, metric: str) -> Query:
@@ -85,9 +92,9 @@ def by_hour(value: str, name: str) -> Query:
     """)
 
 
-def choice(column: str, label: str) -> Variable:
+def choice(column: str, label: str, order: str = "1") -> Variable:
     """A variable that narrows the campaign's transfers."""
-    chosen = f"SELECT DISTINCT f.{column} FROM {FLOWS} ORDER BY 1"
+    chosen = f"SELECT f.{column} FROM {FLOWS} GROUP BY 1 ORDER BY {order}"
     return Variable(column, label, chosen, multi=True)
 
 
@@ -101,8 +108,9 @@ def dashboard() -> Any:
         Variable("experiment", "Campaign", SELECT_CAMPAIGNS),
         choice("receiver", "Receiver"),
         choice("cca", "Algorithm"),
-        choice("size", "Size"),
+        choice("size", "Size", "min(f.size_place)"),
         length(one_of("r.experiment", "experiment")),
+        Variable("end_ms", "End of the campaign", SELECT_END, hidden=True),
     ]
     panels = [
         number(
@@ -113,10 +121,10 @@ def dashboard() -> Any:
             width=6,
             text=True,
         ),
-        number("Median goodput", "Of all transfers shown.", "Mbits", Query(MEDIAN_GOODPUT), width=6),
+        number("Median goodput", "Median over all transfers shown.", "Mbits", Query(MEDIAN_GOODPUT), width=6),
         number(
             "Retransmitted",
-            "Share of the packets that were sent again.",
+            "Share of the packets that are retransmissions.",
             "percentunit",
             Query(f"SELECT {LOSS} AS loss FROM {FLOWS} WHERE {WHERE}"),
             width=6,
@@ -142,26 +150,26 @@ def dashboard() -> Any:
             "Mean over the transfers of each interval, from the first packet to the last ACK; the length of flows that have "
             "no size.",
             "s",
-            over_time("avg(completion_s)", "f.size"),
+            over_time("avg(completion_s)", in_place("f.size_place", "f.size")),
             joined=True,
         ),
         lines(
             "Retransmitted by receiver",
-            "Packets sent again over packets sent.",
+            "Retransmitted packets over packets sent.",
             "percentunit",
             over_time("sum(retransmitted_packets)::float8 / nullif(sum(packets), 0)", "f.receiver"),
             joined=True,
         ),
         lines(
-            "Least round-trip time by receiver",
-            "A change of it is a change of the path.",
+            "Minimum RTT by receiver",
+            "A step in it means that the path has changed.",
             "ms",
             over_time("min(rtt_min_ms)", "f.receiver"),
             joined=True,
         ),
         bars(
             "Goodput by time of day",
-            "Mean over the transfers that started in each hour (UTC; of a campaign in virtual time its own clock, which begins at 0 h).",
+            "Mean over the transfers that started in each hour: UTC, or in virtual time the campaign's own clock, which starts at 0 h.",
             "Mbits",
             by_hour("avg(f.goodput_mbps)", "Goodput"),
             "hour",

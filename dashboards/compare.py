@@ -13,13 +13,14 @@ from dashboards.parts import (
     LEGIBLE_MS,
     MORE,
     NO_DATA,
+    RUN_ORDER,
     Query,
     algorithm_colours,
     assembled,
     board,
     bucketed,
     dashed_settings,
-    legend,
+    in_place,
     lines,
     one_of,
     rows,
@@ -31,39 +32,43 @@ RUNS = f"{one_of('r.experiment', 'experiments')} AND {CHOSEN}"
 AT = f"p.t_s BETWEEN $__unixEpochFrom() - {ZERO_S} AND $__unixEpochTo() - {ZERO_S}"
 LEGIBLE = f"p.width_ms = width_ms(r.finest_ms, greatest($__interval_ms, {LEGIBLE_MS})) AND {AT}"
 SECONDS = f"p.width_ms = width_ms(r.finest_ms, greatest($__interval_ms, 1000)) AND {AT}"
-# Short names, made of what differs among the runs that are shown; `setting` is what the seeds of a cell have in common.
+# Short names, made of what differs among the runs that are shown: the value alone of an only parameter, if a unit says what it is.
+# `setting` is what the seeds of a cell have in common.
 # A setting's place among the others (by its numbers) is how its lines are drawn.
 # OFFSET 0: a name is made once for its run, not for each of its points.
-NAMED = f"""(SELECT n.*, concat_ws('{MORE}', nullif(n.cca, ''), nullif(n.dash || coalesce(n.words, ''), '')) AS setting,
-        concat_ws('{MORE}', nullif(n.cca, ''),
-            nullif(n.dash || concat_ws(', ', n.words, CASE WHEN n.seeds > 1 THEN 'seed ' || n.seed END), '')) AS name
-    FROM (SELECT q.*, o.words, w.seeds,
-        (ARRAY[{", ".join(f"'{dash}'" for dash in DASHES)}])[
-            1 + (dense_rank() OVER (ORDER BY o.numbers, o.words) - 1) % {len(DASHES)}] AS dash
+NAMED = f"""(SELECT n.*,
+        concat_ws('{MORE}', nullif(n.cca, ''), nullif({in_place("n.place", "n.dash")} || coalesce(n.words, ''), '')) AS setting,
+        concat_ws('{MORE}', nullif(n.cca, ''), nullif({in_place("n.place", "n.dash")} || concat_ws(', ', n.words,
+            CASE WHEN n.seeds > 1 THEN 'seed ' || {in_place("n.seed_place", "n.seed")} END), '')) AS name
+    FROM (SELECT c.*, (ARRAY[{", ".join(f"'{dash}'" for dash in DASHES)}])[1 + (c.place - 1) % {len(DASHES)}] AS dash
+    FROM (SELECT q.*, o.words, w.seeds, dense_rank() OVER (ORDER BY o.numbers, o.words) AS place,
+        dense_rank() OVER (ORDER BY q.seed) AS seed_place
     FROM (SELECT count(DISTINCT r.experiment) AS experiments, count(DISTINCT r.seed) AS seeds,
             ARRAY(SELECT v.name FROM run_params v JOIN runs r USING (run_id) WHERE {RUNS} AND v.name <> 'cca'
                 GROUP BY 1 HAVING count(DISTINCT v.value) > 1) AS differing FROM runs r WHERE {RUNS}) w
     JOIN runs q ON true
     CROSS JOIN LATERAL (SELECT nullif(concat_ws(', ', CASE WHEN w.experiments > 1 THEN q.experiment END,
-        (SELECT string_agg(v.name || ' ' || v.value, ', ' ORDER BY v.name) FROM run_params v
-            WHERE v.run_id = q.run_id AND v.name = ANY(w.differing))), '') AS words,
+        (SELECT string_agg(CASE WHEN cardinality(w.differing) > 1 OR v.number IS NULL OR v.value !~ '[A-Za-z%]$'
+                THEN v.name || ' ' ELSE '' END || v.value, ', ' ORDER BY v.name)
+            FROM run_params v WHERE v.run_id = q.run_id AND v.name = ANY(w.differing))), '') AS words,
         ARRAY(SELECT v.number FROM run_params v WHERE v.run_id = q.run_id AND v.name = ANY(w.differing) ORDER BY v.name) AS numbers) o
-    WHERE {RUNS.replace("r.", "q.")} OFFSET 0) n)"""
+    WHERE {RUNS.replace("r.", "q.")} OFFSET 0) c) n)"""
+BY_PARAMETER = f"(SELECT min(v.%s) FROM run_params v WHERE v.run_id = r.run_id AND {one_of('v.name', 'by')})"
 GROUP = f"""
     CASE WHEN {one_of("'setting'", "by")} THEN r.setting WHEN {one_of("'algorithm'", "by")} THEN r.cca
-    ELSE coalesce((SELECT min(v.value) FROM run_params v WHERE v.run_id = r.run_id AND {one_of("v.name", "by")}), '–') END
+    ELSE coalesce({BY_PARAMETER % "value"}, '–') END
 """
 
 SELECT_RUNS = f"""
     SELECT r.run AS __value, CASE WHEN r.params ? 'cca' THEN r.label ELSE concat_ws(' ', nullif(r.cca, ''), r.label) END AS __text
     FROM runs r
     WHERE {one_of("r.experiment", "experiments")} AND r.status = 'complete'
-    ORDER BY r.cca, r.label, r.run LIMIT 200
+    ORDER BY {RUN_ORDER} LIMIT 200
 """
 SELECT_FIRST = f"""
     SELECT r.run FROM runs r
     WHERE {one_of("r.experiment", "experiment")} AND r.status = 'complete'
-    ORDER BY {CHOSEN} DESC, r.cca, r.label, r.run LIMIT 1
+    ORDER BY {CHOSEN} DESC, {RUN_ORDER} LIMIT 1
 """
 SELECT_GROUPINGS = f"""
     SELECT name FROM (SELECT 'setting' AS name, 1 AS place UNION ALL SELECT 'algorithm', 2
@@ -118,14 +123,17 @@ INTERVAL = (
 )
 
 
+HEIGHT = 10
+"""Of charts with a dozen names below them: beside it, they would take half of a chart in a window of 900 pixels."""
+
+
 def coloured(*arguments: Any, **more: Any) -> Any:
-    """Lines of runs; their names stand aside, where there is room for a dozen."""
-    return dashed_settings(algorithm_colours(lines(*arguments, points=False, **more))).legend(legend(aside=True))
+    """Lines of runs."""
+    return dashed_settings(algorithm_colours(lines(*arguments, points=False, height=HEIGHT, **more)))
 
 
 def grouped(title: str, unit: str, value: str) -> Any:
-    panel = dashed_settings(banded(lines(title, INTERVAL, unit, by_group(value), points=False)))
-    return panel.legend(legend(aside=True))
+    return dashed_settings(banded(lines(title, INTERVAL, unit, by_group(value), points=False, height=HEIGHT)))
 
 
 def over_time(value: str, finest_ms: str = "") -> Query:
@@ -135,16 +143,18 @@ def over_time(value: str, finest_ms: str = "") -> Query:
 def by_group(value: str) -> Query:
     """Means over the runs of a group, with their intervals; each run counts once per bucket, and of those with the same packets one."""
     runs = f"""(SELECT DISTINCT ON (r.params, coalesce(r.environment->>'packets', r.run_id::text)) r.run_id, r.finest_ms, r.params,
-            {GROUP.strip()} AS name FROM {NAMED} r WHERE {COUNTED}
+            {GROUP.strip()} AS name, {BY_PARAMETER % "number"} AS number FROM {NAMED} r WHERE {COUNTED}
             ORDER BY r.params, coalesce(r.environment->>'packets', r.run_id::text), r.run_id)"""
     means = f"""WITH chosen AS {runs},
         of_runs AS (SELECT $__timeGroup(t, $__interval) AS time, name, run_id, {value} AS value
             FROM (SELECT elapsed(p.t_s) AS t, r.name, p.* FROM flow_points p JOIN chosen r USING (run_id) WHERE {LEGIBLE}) points
             GROUP BY 1, 2, 3 HAVING {value} IS NOT NULL),
-        groups AS (SELECT name, count(DISTINCT params) AS settings FROM chosen GROUP BY 1)
-        SELECT o.time, o.name || CASE WHEN g.settings > 1 THEN '{MORE}mean of ' || g.settings || ' settings' ELSE '' END AS name,
+        groups AS (SELECT name, dense_rank() OVER (ORDER BY min(number), name) AS place, min(number) AS number,
+            count(DISTINCT params) AS settings FROM chosen GROUP BY 1)
+        SELECT o.time, CASE WHEN g.number IS NULL THEN o.name ELSE {in_place("g.place", "o.name")} END
+            || CASE WHEN g.settings > 1 THEN '{MORE}mean of ' || g.settings || ' settings' ELSE '' END AS name,
             avg(o.value) AS mean, CASE WHEN g.settings = 1 THEN stddev_samp(o.value) END AS deviation, count(*) AS runs
-        FROM of_runs o JOIN groups g USING (name) GROUP BY 1, 2, g.settings"""
+        FROM of_runs o JOIN groups g ON g.name = o.name GROUP BY 1, 2, g.settings"""
     return Query(edges(means, "time"), series=True)
 
 
@@ -202,7 +212,7 @@ def dashboard() -> Any:
             "Congestion window", "Mean over each run's flows.", "none", over_time("avg(cwnd_packets)"), label="packets"
         ),
         coloured("Round-trip time", "Mean of the samples from the capture.", "ms", over_time("avg(rtt_ms)")),
-        coloured("In flight", "Greatest of each run's flows.", "bytes", over_time("max(in_flight_bytes)")),
+        coloured("In flight", "Maximum over each run's flows.", "bytes", over_time("max(in_flight_bytes)")),
         coloured(
             "Jain's index",
             "Of the flows' goodputs in each interval (Kato 2012 eq 5.2): 1 is fair, 1/n is one flow with everything. "
@@ -221,6 +231,7 @@ def dashboard() -> Any:
             ("rtt_ms", "Mean RTT, ms", "none"),
             y_label="Goodput of a flow, Mbit/s",
             joined=False,
+            height=HEIGHT,
         ),
         distribution("Distribution of RTT by algorithm", "Round-trip time, ms", "rtt_ms"),
         distribution("Distribution of goodput by algorithm", "Goodput, Mbit/s", "goodput_mbps"),

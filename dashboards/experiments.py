@@ -6,7 +6,18 @@ from __future__ import annotations
 from typing import Any
 
 from dashboards.addresses import ZERO_S
-from dashboards.parts import INSPECT, MINUTE, WHOLE, Query, assembled, board, number, one_of, rows
+from dashboards.parts import (
+    INSPECT,
+    MINUTE,
+    RUN_ORDER,
+    WHOLE,
+    Query,
+    assembled,
+    board,
+    number,
+    one_of,
+    rows,
+)
 from dashboards.variables import LATEST, Variable, several
 
 WHERE = f"{one_of('r.experiment', 'experiments')} AND {one_of('r.verdict_shown', 'verdict')}"
@@ -25,7 +36,7 @@ EVERY_RUN = f"""
         seed::text AS seed, host, kernel, duration_s, wall_s, concat_ws('; ', nullif(reasons, ''), nullif(error, '')) AS why, made_at,
         ({ZERO_S} + duration_s) * 1000 AS to_ms
     FROM {RUNS} JOIN (SELECT r.experiment, row_number() OVER (ORDER BY {LATEST}, 1) AS place FROM runs r GROUP BY 1) e USING (experiment)
-    WHERE {WHERE} ORDER BY e.place, cca, label, run LIMIT 5000
+    WHERE {WHERE} ORDER BY e.place, {RUN_ORDER} LIMIT 5000
 """
 RUN_WORDS = {
     "experiment": ("Experiment", 120), "run": ("Run", 205), "verdict": ("Verdict", 68), "cca": ("Algorithm", 88),

@@ -7,7 +7,17 @@ from typing import Any
 
 from dashboards.addresses import ZERO_S
 from dashboards.experiments import SELECT_EXPERIMENTS, run_link, verdict_colours
-from dashboards.parts import INSPECT, Query, assembled, bars, board, number, one_of, rows
+from dashboards.parts import (
+    INSPECT,
+    RUN_ORDER,
+    Query,
+    assembled,
+    bars,
+    board,
+    number,
+    one_of,
+    rows,
+)
 from dashboards.variables import several
 
 WHERE = one_of("r.experiment", "experiments")
@@ -18,7 +28,7 @@ VALID_SHARE = f"""
     FROM runs r WHERE {WHERE} AND status = 'complete'
 """
 ASKED_AND_MEASURED = f"""
-    SELECT r.experiment, r.run, coalesce(nullif(r.reasons, ''), 'as asked') AS findings, r.verdict, r.host,
+    SELECT r.experiment, r.run, coalesce(nullif(r.reasons, ''), 'as requested') AS findings, r.verdict, r.host,
         r.spec #>> '{{topology,params,rate}}' AS rate_asked,
         u.utilization, r.spec #>> '{{topology,params,delay}}' AS delay_asked, l.rtt_min_ms AS rtt_min_measured,
         r.spec #>> '{{topology,params,buffer}}' AS buffer_asked, q.queue_max_packets AS queue_max_measured,
@@ -27,13 +37,13 @@ ASKED_AND_MEASURED = f"""
     LEFT JOIN (SELECT run_id, value AS queue_max_packets FROM run_metrics WHERE name = 'queue_max_packets') q USING (run_id)
     LEFT JOIN (SELECT run_id, value AS utilization FROM run_metrics WHERE name = 'utilization') u USING (run_id)
     LEFT JOIN (SELECT run_id, value AS rtt_min_ms FROM run_metrics WHERE name = 'rtt_min_ms') l USING (run_id)
-    WHERE {WHERE} AND r.status = 'complete' ORDER BY r.verdict, r.experiment, r.cca, r.label LIMIT 2000
+    WHERE {WHERE} AND r.status = 'complete' ORDER BY r.verdict, r.experiment, {RUN_ORDER} LIMIT 2000
 """
 ASKED_WORDS = {
     "experiment": ("Experiment", 140), "run": ("Run", 220), "verdict": ("Verdict", 75), "host": ("Host", 70),
-    "rate_asked": ("Rate", 90), "utilization": ("Link in use", 95), "delay_asked": ("Delay", 80),
-    "rtt_min_measured": ("Least RTT", 95),
-    "buffer_asked": ("Buffer", 80), "queue_max_measured": ("Longest queue", 130), "findings": ("Findings", 0),
+    "rate_asked": ("Rate", 90), "utilization": ("Utilization", 95), "delay_asked": ("Delay", 80),
+    "rtt_min_measured": ("Min RTT", 95),
+    "buffer_asked": ("Buffer", 80), "queue_max_measured": ("Max queue", 110), "findings": ("Findings", 0),
 }  # fmt: skip
 BY_RULE = f"""
     SELECT x.rule, count(*) FILTER (WHERE x.severity = 'error') AS errors,
@@ -58,7 +68,7 @@ EXCLUDED_RUNS = f"""
 
 
 def dashboard() -> Any:
-    page = board("fidelity", "Asked against measured, time limits, and the runs that do not count.").time(
+    page = board("fidelity", "Requested and measured values, time limits, and the runs that do not count.").time(
         "now-1y", "now"
     )
     panels = [
@@ -79,15 +89,15 @@ def dashboard() -> Any:
         ),
         number(
             "Slowest run",
-            "Wall time over the run's own time; in virtual time above 1 costs patience, never fidelity.",
+            "Wall time over the run's own time. In virtual time, a value above 1 makes a run slow but does not change its results.",
             "suffix: × its length",
             Query(f"SELECT max(wall_s / nullif(duration_s, 0)) AS ratio FROM runs r WHERE {WHERE}"),
             width=6,
         ),
         rows(
-            "Asked against measured",
-            "Idle round-trip time asked for by the links and measured before the flows start; rate, delay, loss and buffer "
-            "are held against their rules, whose findings stand beside the run.",
+            "Requested and measured",
+            "What the experiment requests of its links and what was measured. Rate, delay, loss and buffer are checked by rules; "
+            "their findings are beside the run.",
             Query(ASKED_AND_MEASURED),
             height=11,
             overrides={
@@ -110,8 +120,8 @@ def dashboard() -> Any:
         ),
         rows(
             "CPU headroom",
-            "The run's own time over wall time, the least first: below 1 the machine is slower than the run. Real-time hosts need 1; "
-            "rules of the verdict check their load.",
+            "The run's own time over wall time, smallest first; below 1 the machine is slower than the run. Real-time hosts need 1; "
+            "the verdict's rules check their load.",
             Query(HEADROOM),
             width=12,
             height=9,

@@ -13,7 +13,7 @@ from typing import Any
 
 from grafana_foundation_sdk.cog.builder import Builder
 
-from dashboards.addresses import ELAPSED, TITLES, report, url
+from dashboards.addresses import TITLES, WHOLE, report, url
 
 
 class Raw:
@@ -44,7 +44,7 @@ class Link(Builder[Any]):
 def bar(name: str) -> list[Link]:
     """The links of a dashboard: its own whole length, the other dashboards, the report."""
     links = [Link(TITLES[other], url(name, other), f"Open {TITLES[other]}") for other in TITLES if other != name]
-    if name in ELAPSED:
+    if name in WHOLE:
         links.insert(
             0, Link("Whole length", url(name, name), "Show what is chosen from its start to its end", icon="bolt")
         )

@@ -25,8 +25,8 @@ from dashboards.links import Raw, bar
 SOURCE = {"type": "postgres", "uid": "warpbed"}
 SCHEMA_VERSION = 37
 COUNTED = "r.status = 'complete' AND r.verdict <> 'invalid'"
-NO_DATA = "no data: none here without captures, nor before ./warpbed store load results"
-NO_ROWS = "nothing: none of those chosen has it, or there is none yet (./warpbed store load results)"
+NO_DATA = "no data: the run has no captures, or nothing is loaded yet (./warpbed store load results)"
+NO_ROWS = "nothing here: no row for this choice, or nothing is loaded yet (./warpbed store load results)"
 """In the middle of a table without a row."""
 NO_BARS = "no data"
 """Below the empty place of a bar chart's bars."""
@@ -70,6 +70,10 @@ FIRST_METRICS = (
 """SQL to order by: what people ask for first, before the others in their alphabet (null comes last)."""
 
 
+RUN_ORDER = "r.cca, ARRAY(SELECT v.number FROM run_params v WHERE v.run_id = r.run_id ORDER BY v.name), r.params::text, r.seed, r.run"
+"""SQL to order runs (r) by: those of an algorithm by their parameters as numbers, then by their seeds."""
+
+
 def one_of(column: str, variable: str) -> str:
     """SQL: a column has one of a variable's values. Grafana puts in nothing for an empty list, and for All where one value is
     expected: `IN ()` and `= ` are errors then, an array without elements is not."""
@@ -78,6 +82,21 @@ def one_of(column: str, variable: str) -> str:
 
 MORE = " · "
 """Between an algorithm and what else tells two series apart."""
+JOINER = "\ufeff"
+"""Nothing to be seen, and behind digits, letters and DASHES in the order of characters, in which Grafana lists series: "2" stands before
+"10" where that has more of them before it."""
+
+
+def in_place(place: str, text: str) -> str:
+    """SQL: a text that Grafana lists at a place, from 1 on, among others that differ from there on."""
+    return f"repeat('{JOINER}', ({place})::int - 1) || {text}"
+
+
+def natural(text: str) -> str:
+    """SQL: a name whose numbers (of up to four digits) Grafana lists in their order: f2 before f10."""
+    for digits in (2, 3, 4):
+        text = f"regexp_replace({text}, '(?<![0-9])(?=[0-9]{{{digits}}})', '{JOINER}', 'g')"
+    return text
 
 
 def algorithm_colours(panel: Any) -> Any:
@@ -110,11 +129,11 @@ def framed(
     return panel
 
 
-def legend(*, aside: bool = False) -> Any:
+def legend() -> Any:
     return (
         common.VizLegendOptions()
         .show_legend(True)
-        .placement(model.LegendPlacement.RIGHT if aside else model.LegendPlacement.BOTTOM)
+        .placement(model.LegendPlacement.BOTTOM)
         .display_mode(model.LegendDisplayMode.LIST)
     )
 
@@ -180,15 +199,14 @@ def rows(title: str, description: str, query: Query, *, width: int = 24, height:
 
 
 DASHES = ("", "┄┄ ", "┈┈ ", "╌┈ ")
-"""Before what tells the settings of one algorithm apart, since its colour does not: how their lines are drawn. In the order of their
-characters, in which a legend lists its series."""
+"""Before what tells the settings of one algorithm apart, since its colour does not: how their lines are drawn."""
 
 
 def dashed_settings(panel: Any) -> Any:
     """Lines of one algorithm's other settings are dashed or dotted, as their names say."""
     for words, pattern in zip(DASHES[1:], ([10, 6], [2, 6], [12, 5, 2, 5]), strict=True):
         style = models.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": pattern})
-        panel = panel.override_by_regexp(f"/(^|{MORE}){words}/", [style])
+        panel = panel.override_by_regexp(f"/(^|{MORE}){JOINER}*{words}/", [style])
     return panel
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reproduction: what the theses' tables, figures and claims came to, published against measured, with links to the runs."""
+"""Reproduction: the outcome of each table, figure and claim of the theses, with published and measured values and links to the runs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def of_outcome(title: str, words: tuple[str, ...], description: str) -> Any:
 def dashboard() -> Any:
     page = board(
         "reproduction",
-        "The theses' tables, figures and claims: what became of each. ./warpbed reproduce --no-run --to-store fills it.",
+        "The theses' tables, figures and claims, and the outcome of each. ./warpbed reproduce --no-run --to-store fills it.",
     ).time("now-1y", "now")
     variables = [
         Variable("thesis", "Thesis", SELECT_THESES, multi=True),
@@ -69,13 +69,13 @@ def dashboard() -> Any:
     panels = [
         number("Entries", "Entries of the catalogues.", "short", Query(COUNT)),
         of_outcome("Agree", ("agrees", "agrees in order or shape"),
-            "Every part that was decided holds, or every order and shape."),
-        of_outcome("Explained", ("contradicts, explained",), "Contradict, and a run or a calculation shows why."),
-        of_outcome("Unexplained", ("contradicts, unexplained",), "Contradict, and nothing here shows why."),
+            "Every decided part holds, at least in order or shape."),
+        of_outcome("Explained", ("contradicts, explained",), "Contradicted; a run or a calculation shows why."),
+        of_outcome("Unexplained", ("contradicts, unexplained",), "Contradicted; nothing here shows why."),
         of_outcome("Open", ("undecided", "not run yet", "not bound yet"),
-            "Undecided, not run yet, or bound to nothing yet."),
-        of_outcome("Left out", ("cannot be compared",), "Cannot be compared; the catalogue says why."),
-        bars("Outcomes by thesis", "How many entries of each thesis came to what.", "short", Query(BY_THESIS), "thesis",
+            "Undecided, not run yet, or not bound to a run yet."),
+        of_outcome("Not comparable", ("cannot be compared",), "Cannot be compared; the catalogue says why."),
+        bars("Outcomes by thesis", "Number of entries of each thesis by outcome.", "short", Query(BY_THESIS), "thesis",
              width=24, height=8, colours=COLOURS),
         rows(
             "Entries of the catalogues", "Each table, figure and claim, in the order of its thesis.", Query(ENTRIES),
@@ -87,15 +87,15 @@ def dashboard() -> Any:
                      "decided_at": ("Decided", 150)},
         ),
         rows(
-            "Published against measured", "Each part that something decides; a click on an experiment lists its runs.",
+            "Published and measured", "Each part that a run or a calculation decides; a click on an experiment lists its runs.",
             Query(MEASURED),
             height=14,
             overrides={**word_colours("held", HELD), "says": INSPECT, "measured": INSPECT, "reason": INSPECT,
                        "experiment": [("links", [{"title": "List its runs", "url": runs, "targetBlank": False}])],
                        "listed": [("custom.hidden", True)]},
-            columns={"entry": ("Entry", 170), "part": ("Part", 125), "says": ("It says", 0),
+            columns={"entry": ("Entry", 170), "part": ("Part", 125), "says": ("Claim", 0),
                 "published": ("Published", 110),
-                     "measured": ("Measured", 160), "seeds": ("Seeds", 60), "held": ("Here", 110),
+                     "measured": ("Measured", 160), "seeds": ("Seeds", 60), "held": ("Result", 110),
                      "reason": ("Why", 180),
                      "experiment": ("Experiment", 150), "runs": ("Stored", 70)},
         ),

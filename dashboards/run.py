@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from grafana_foundation_sdk.models import dashboard as models
+
 from analysis.metrics import REGISTRY
 from dashboards.addresses import ZERO_S
 from dashboards.experiments import run_link, verdict_colours
 from dashboards.parts import (
     FIRST_METRICS,
     MINUTE,
+    RUN_ORDER,
     SECONDS,
     WHOLE,
     Marks,
@@ -20,6 +23,7 @@ from dashboards.parts import (
     bucketed,
     dashed_peaks,
     lines,
+    natural,
     one_of,
     rows,
 )
@@ -39,9 +43,12 @@ KINDS = {
 """Of events: title and colour."""
 
 SELECT_RUNS = f"""
-    SELECT run FROM runs r WHERE {one_of("r.experiment", "experiment")} AND status = 'complete' ORDER BY cca, label, run
+    SELECT run FROM runs r WHERE {one_of("r.experiment", "experiment")} AND status = 'complete' ORDER BY {RUN_ORDER}
 """
-SELECT_FLOWS = f"SELECT f.flow FROM flows f JOIN runs r USING (run_id) WHERE {RUN} ORDER BY 1"
+FLOW_NAME = natural("p.flow")
+SELECT_FLOWS = (
+    f'SELECT f.flow FROM flows f JOIN runs r USING (run_id) WHERE {RUN} ORDER BY {natural("f.flow")} COLLATE "C"'
+)
 ABOUT = f"""
     SELECT verdict, cca, (SELECT string_agg(v.name || ' ' || v.value, ', ' ORDER BY v.name)
             FROM run_params v WHERE v.run_id = r.run_id AND v.name <> 'cca') AS parameters,
@@ -60,7 +67,7 @@ WHY = f"""
 FLOWS = f"""
     SELECT p.flow, p.cca, src, dst, goodput_mbps, throughput_mbps, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, completion_s, start_s, end_s,
         packets, retransmitted_packets, fast_retransmissions, timeout_retransmissions, spurious_retransmissions
-    FROM flows p JOIN runs r USING (run_id) WHERE {FLOW} ORDER BY 1
+    FROM flows p JOIN runs r USING (run_id) WHERE {FLOW} ORDER BY {FLOW_NAME} COLLATE "C"
 """
 ABOUT_WORDS = {
     "verdict": ("Verdict", 70), "cca": ("Algorithm", 95), "parameters": ("Parameters", 330), "seed": ("Seed", 80),
@@ -71,16 +78,16 @@ WHY_WORDS = {"message": ("What was found", 0), "rule": ("Rule", 180), "severity"
 FLOW_WORDS = {
     "flow": ("Flow", 60), "cca": ("Algorithm", 90), "src": ("From", 55), "dst": ("To", 55),
     "goodput_mbps": ("Goodput", 100),
-    "throughput_mbps": ("Throughput", 105), "rtt_min_ms": ("RTT, least", 90),
-    "rtt_mean_ms": ("RTT, mean", 90), "rtt_p95_ms": ("RTT, 95 %", 90), "completion_s": ("Completion", 95),
-    "start_s": ("Begins", 75),
-    "end_s": ("Ends", 80), "packets": ("Packets", 80), "retransmitted_packets": ("Sent again", 90),
-    "fast_retransmissions": ("by ACKs", 75),
-    "timeout_retransmissions": ("by timeouts", 95), "spurious_retransmissions": ("in vain", 75),
+    "throughput_mbps": ("Throughput", 105), "rtt_min_ms": ("Min RTT", 80),
+    "rtt_mean_ms": ("Mean RTT", 85), "rtt_p95_ms": ("RTT p95", 80), "completion_s": ("Completion", 95),
+    "start_s": ("Start", 75),
+    "end_s": ("End", 80), "packets": ("Packets", 80), "retransmitted_packets": ("Retransmitted", 115),
+    "fast_retransmissions": ("Fast", 60),
+    "timeout_retransmissions": ("Timeout", 80), "spurious_retransmissions": ("Spurious", 80),
 }  # fmt: skip
 METRIC_WORDS = {
     "what": ("Metric", 420), "part": ("Of", 220), "value": ("Value", 140), "unit": ("Unit", 140),
-    "name": ("In files and commands", 0),
+    "name": ("Name in files", 0),
 }  # fmt: skip
 FLOW_UNITS = {
     "start_s": SECONDS,
@@ -98,8 +105,8 @@ METRICS = f"""
     ORDER BY {FIRST_METRICS}, m.name
 """
 # The bottleneck's queue says so, and comes first by its name.
-QUEUE = """CASE WHEN p.node = r.environment #>> '{bottleneck,node}' AND p.interface = r.environment #>> '{bottleneck,interface}'
-    THEN 'bottleneck ' || p.interface ELSE p.interface END"""
+QUEUE = f"""CASE WHEN p.node = r.environment #>> '{{bottleneck,node}}' AND p.interface = r.environment #>> '{{bottleneck,interface}}'
+    THEN 'bottleneck ' || p.interface ELSE {natural("p.interface")} END"""
 FULLEST = f"""(p.node, p.interface) IN (SELECT q.node, q.interface FROM queue_points q JOIN runs r USING (run_id)
     WHERE {RUN} AND q.width_ms = width_ms(r.finest_ms, r.duration_s * 1000 / 60) GROUP BY q.node, q.interface, r.run_id, r.environment
     ORDER BY (q.node = r.environment #>> '{{bottleneck,node}}' AND q.interface = r.environment #>> '{{bottleneck,interface}}') IS TRUE DESC,
@@ -110,7 +117,7 @@ MOST_MARKS = 50
 
 
 def flow_series(value: str, suffix: str = "", ref: str = "A") -> Query:
-    metric = f"p.flow || ' {suffix}'" if suffix else "p.flow"
+    metric = f"{FLOW_NAME} || ' {suffix}'" if suffix else FLOW_NAME
     return Query(bucketed(value, FLOW, metric=metric), ref, series=True)
 
 
@@ -179,7 +186,7 @@ def _summary() -> list[Any]:
         ),
         rows(
             "Why",
-            "Reasons of the verdict.",
+            "Reasons for the verdict.",
             Query(WHY),
             height=4,
             columns=WHY_WORDS,
@@ -214,8 +221,8 @@ def _flows() -> list[Any]:
         dashed_peaks(
             lines(
                 "Round-trip time",
-                "srtt of the socket, and samples from the capture after Karn: mean and greatest. The wire's stop where nearly each "
-                "ACK takes up something that was sent twice.",
+                "srtt of the socket, and mean and maximum of the samples from the capture (wire). Karn's rule discards samples of "
+                "retransmitted data, so the wire has gaps where nearly every ACK covers a retransmission.",
                 "ms",
                 flow_series("avg(srtt_ms)", "srtt"),
                 flow_series("avg(rtt_ms)", "wire", "B"),
@@ -224,13 +231,13 @@ def _flows() -> list[Any]:
         ),
         lines(
             "In flight",
-            "Bytes sent and not yet acknowledged cumulatively.",
+            "Bytes sent but not yet acknowledged cumulatively.",
             "bytes",
             flow_series("max(in_flight_bytes)"),
         ),
         lines(
             "Retransmitted",
-            "Bytes sent again, whatever the reason.",
+            "Retransmitted bytes, for any reason.",
             "bytes",
             flow_series("sum(retransmitted_bytes)"),
             bars=True,
@@ -238,12 +245,21 @@ def _flows() -> list[Any]:
     ]
 
 
+def _peaks_of_others_unnamed(panel: Any) -> Any:
+    """All of them look alike, so the legend has that of the bottleneck only; the tooltip has each."""
+    unnamed = models.DynamicConfigValue(
+        id_val="custom.hideFrom", value={"legend": True, "tooltip": False, "viz": False}
+    )
+    return dashed_peaks(panel).override_by_regexp("/^(?!bottleneck ).* max$/", [unnamed])
+
+
 def _queues() -> list[Any]:
     return [
-        dashed_peaks(
+        _peaks_of_others_unnamed(
             lines(
                 "Queue",
-                "Packets that wait in routers' queues: mean and greatest in the interval. The bottleneck's, and the four that hold most.",
+                "Packets in the routers' queues: mean and maximum (faint dashes) of each interval, for the bottleneck and the four fullest "
+                "other queues.",
                 "none",
                 queue_series("avg(backlog_packets)", "mean", "A"),
                 queue_series("max(backlog_packets_max)", "max", "B"),
@@ -252,7 +268,7 @@ def _queues() -> list[Any]:
         ),
         lines(
             DROPS,
-            "Packets that routers' queues dropped or marked, per interval; queues that did neither in the time shown are left out.",
+            "Packets dropped or marked by the routers' queues, per interval. Queues without either in the time shown are left out.",
             "none",
             counted_series("drops", "A"),
             counted_series("marks", "B"),
@@ -268,7 +284,7 @@ def _tables() -> list[Any]:
     return [
         rows(
             "Flows",
-            "Each data connection as a whole.",
+            "Totals of each data connection.",
             Query(FLOWS),
             height=6,
             overrides=units,
@@ -277,7 +293,7 @@ def _tables() -> list[Any]:
         ),
         rows(
             "Metrics",
-            "The run's metrics as ./warpbed metrics has them.",
+            "The run's metrics, as `./warpbed metrics` prints them.",
             Query(METRICS),
             height=10,
             overrides={"what": [("mappings", [{"type": "value", "options": labels}])]},

@@ -91,8 +91,8 @@ EVERY_RUN = f"""
 
 
 CELL_WORDS = {
-    "cca": ("Algorithm", 120), "parameter": ("Parameter", 110), "mean": ("Mean", 105), "low_95": ("95 % from", 105),
-    "high_95": ("95 % to", 105), "runs": ("Runs", 70), "settings": ("Mixed", 70),
+    "cca": ("Algorithm", 85), "parameter": ("Parameter", 85), "mean": ("Mean", 70), "low_95": ("95 % from", 90),
+    "high_95": ("95 % to", 80), "runs": ("Runs", 60), "settings": ("Settings", 80),
 }  # fmt: skip
 
 
@@ -111,6 +111,7 @@ def heat_map() -> Any:
         [
             models.DynamicConfigValue(id_val="custom.displayMode", value="color-background-solid"),
             models.DynamicConfigValue(id_val="color", value={"mode": "continuous-BlPu"}),
+            models.DynamicConfigValue(id_val="custom.minWidth", value=60),
         ],
     )
     corner = [
@@ -164,8 +165,8 @@ def dashboard() -> Any:
             height=11,
         ),
         rows(
-            "Cells",
-            "The same as numbers. Mixed: how many settings that differ in another parameter a mean is over.",
+            "Means as numbers",
+            "The means with their 95 % confidence intervals. Settings: how many settings, which differ in another parameter, a mean mixes.",
             Query(AS_NUMBERS),
             width=12,
             height=9,
@@ -173,7 +174,7 @@ def dashboard() -> Any:
         ),
         heat_map(),
         rows(
-            "Runs behind it",
+            "Runs",
             "Every run's value; suspect runs count, invalid and failed ones do not. A click on its name opens it.",
             Query(EVERY_RUN),
             width=24,

@@ -159,6 +159,17 @@ def state(
         pytest.skip(f"this Grafana does not reach a database of this machine, or its user may not add one: {error}")
 
 
+NARROW = 900
+"""Pixels: half of a common screen."""
+CHARTS = """
+() => [...document.querySelectorAll('.react-grid-item')].filter(item => item.querySelector('.u-over')).map(item => {
+  const whole = item.getBoundingClientRect(), data = item.querySelector('.u-over').getBoundingClientRect();
+  return [item.innerText.split('\\n')[0], data.width / whole.width, data.height / whole.height];
+})
+"""
+"""Of each chart its title, and how much of its panel the data has: across and down."""
+
+
 @pytest.mark.parametrize("name", TITLES)
 def test_a_dashboard_opened_by_its_address_shows_no_error(visitor: Visitor, name: str) -> None:
     assert visitor.open(f"/d/{uid(name)}") == []
@@ -178,3 +189,18 @@ def test_every_link_from_the_home_page_and_from_where_it_leads_shows_no_error(vi
                 seen[onward] = visitor.open(onward)
     assert {link: wrong for link, wrong in seen.items() if wrong} == {}
     assert len(seen) >= len(TITLES)
+
+
+@pytest.mark.root
+def test_in_a_narrow_window_the_data_has_most_of_each_chart(visitor: Visitor, state: str) -> None:
+    """Axes, titles and legends take the rest: no more than 35 % across and 65 % down."""
+    wide = visitor.page.viewport_size
+    visitor.page.set_viewport_size({"width": NARROW, "height": wide["height"]})
+    try:
+        crowded = []
+        for name in TITLES:
+            assert visitor.open(f"/d/{state}-{name}") == []
+            crowded += [(name, *chart) for chart in visitor.page.evaluate(CHARTS) if chart[1] < 0.65 or chart[2] < 0.35]
+        assert crowded == []
+    finally:
+        visitor.page.set_viewport_size(wide)

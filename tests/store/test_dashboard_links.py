@@ -326,3 +326,16 @@ def test_a_campaign_says_how_many_of_its_transfers_are_shown(full: store_lab.Dat
     with connected("reader", full.url) as connection:
         found = {title: rows for title, _, rows in drawn(connection, content, chosen(full, content), first)}
     assert found["Transfers"] == [(f"3 of {len(board_data.TRANSFERS)}",)]
+
+
+def test_a_campaigns_whole_length_ends_a_minute_after_its_last_transfer_begins(full: store_lab.Database) -> None:
+    content = grafana.board(ROOT / "dashboards/json/campaign.json")
+    (link,) = [link["url"] for link in content["links"] if link["title"] == "Whole length"]
+    with connected("reader", full.url) as connection:
+        values = grafana_links.opened(connection, content, {"var-receiver": ["far"]})
+        _, parameters = grafana_links.address(link, values, set())
+        assert grafana_links.opened(connection, content, parameters)["receiver"] == ["far"]
+    (begin,), (end,) = parameters["from"], parameters["to"]
+    last_s = board_data.PAUSE_S * (len(board_data.TRANSFERS) - 1)
+    assert int(begin) == ZERO_S * 1000
+    assert last_s + 60 <= int(end) / 1000 - ZERO_S <= last_s + 62

@@ -16,7 +16,7 @@ import pytest
 from analysis import palette
 from base.paths import ROOT
 from benchmarks import grafana, store_lab
-from dashboards.parts import DASHES, NO_DATA
+from dashboards.parts import DASHES, JOINER, NO_DATA
 from store.connect import connected
 from tests import grafana_libraries
 from tests.store import board_data
@@ -178,7 +178,7 @@ def test_bands_fill_down_to_a_series_that_is_there(drawn: Panels) -> None:
         "of the settings one has two runs that count: cubic with 50 packets"
     )
     cubic = {"mode": "fixed", "fixedColor": palette.COLOURS[palette.place("cubic")]}
-    for name in ("cubic · buffer 50p", f"cubic · {DASHES[1]}buffer 250p", "2 high 95 %", "2 low 95 %"):
+    for name in ("cubic · 50p", f"cubic · {JOINER}{DASHES[1]}250p", "2 high 95 %", "2 low 95 %"):
         assert fields[name]["color"] == cubic, name
     assert fields["2 low 95 %"]["custom"]["hideFrom"]["legend"] is True
 
@@ -188,8 +188,8 @@ def test_settings_of_one_algorithm_are_told_apart_by_their_lines(drawn: Panels) 
     for title in ("Goodput by group", "Throughput"):
         (frame,) = one(drawn, "compare", title)["frames"]
         styles = {field["name"]: (field["config"]["custom"] or {}).get("lineStyle") for field in frame["fields"]}
-        small = [style for name, style in styles.items() if "buffer 50p" in name]
-        large = [style for name, style in styles.items() if f"{DASHES[1]}buffer 250p" in name]
+        small = [style for name, style in styles.items() if "50p" in name and DASHES[1] not in name]
+        large = [style for name, style in styles.items() if f"{JOINER}{DASHES[1]}250p" in name]
         assert small and small == [None] * len(small), title
         assert large and large == [{"fill": "dash", "dash": [10, 6]}] * len(large), title
 

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from base.errors import UsageError
 from base.paths import ROOT
 from benchmarks.make_results import Case, make_results
-from testbed import grafana
+from testbed import cli, grafana
 
 PASSWORD = "it's: 50% \\ of $HOME"
 
@@ -122,3 +122,26 @@ def test_a_runs_address_shows_it_from_its_start_to_its_end(store: Path, tmp_path
         grafana.address(run)
     with pytest.raises(UsageError, match="results/EXPERIMENT/RUN"):
         grafana.address(tmp_path / "nothing")
+
+
+def test_open_prints_the_address_and_has_the_desktop_open_it_where_there_is_one(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run,) = make_results(tmp_path, (Case("reno", 50, 1),), duration_s=3.0).iterdir()
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    opener = programs / "xdg-open"
+    opener.write_text('#!/bin/sh\nprintf %s "$1" >"$0.log"\nexit 3\n')
+    opener.chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    assert cli.main(["dashboards", "open", str(run)]) == 0
+    address = capsys.readouterr().out.strip()
+    assert address == grafana.address(run) and not (programs / "xdg-open.log").exists()
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert cli.main(["dashboards", "open", str(run)]) == 0, "the address is there, whatever the desktop does"
+    assert (programs / "xdg-open.log").read_text() == address
+    opener.unlink()
+    assert cli.main(["dashboards", "open", str(run)]) == 0
+    assert cli.main(["dashboards", "open", str(tmp_path / "nothing")]) == 2
