@@ -80,7 +80,9 @@ def fill(
             ).fetchone()
             assert row is not None
             run_id = row[0]
-            connection.execute("INSERT INTO run_params VALUES (%s, 'size', '1MB', 1e6)", [run_id])
+            connection.execute(
+                "INSERT INTO run_params VALUES (%s, 'size', '1MB', 1e6), (%s, 'receiver', 'b', NULL)", [run_id, run_id]
+            )
             connection.execute(
                 "INSERT INTO run_metrics VALUES (%s, 'goodput_mbps', 'Mbit/s', 10), (%s, 'rtt_mean_ms', 'ms', 50)",
                 [run_id, run_id],
@@ -192,7 +194,7 @@ def drawing(database: store_lab.Database) -> Iterator[Drawn]:
                 query = grafana.interpolate(variable["query"], values)
                 yield _asked(connection, name, f"variable {variable['name']}", query)
                 rows = [str(row[0]) for row in connection.execute(query).fetchall()]
-                values[variable["name"]] = (rows if variable["multi"] else rows[:1]) or [""]
+                values[variable["name"]] = (rows if variable["includeAll"] else rows[:1]) or [""]
             for title, target in grafana.queries(content):
                 query = grafana.expand(target["rawSql"], values, span)
                 yield _asked(connection, name, f"{title} {target['refId']}", query)
@@ -239,13 +241,13 @@ def page(drawn: list[Drawn], rows: int) -> str:
     """The evidence as a page."""
     lines = [
         "<!-- SPDX-License-Identifier: Apache-2.0 -->",
-        "# How fast the dashboards draw a day",
+        "# Query times of the dashboards over a day of measurements",
         "",
-        f"Written by `python -m benchmarks.dashboard_speed --report`. {rows:,} rows in the tables of records and points; a day, "
-        f"slowest query {max(one.seconds for one in drawn):.2f} s. "
-        "Read: rows that the scans of the plan returned or threw away (`EXPLAIN ANALYZE`).",
+        f"Written by `python -m benchmarks.dashboard_speed --report`: one day of measurements, {rows:,} rows in the tables of records "
+        f"and points. The slowest query takes {max(one.seconds for one in drawn):.2f} s. The column *read* counts the rows that the "
+        "scans of the plan returned or discarded (`EXPLAIN ANALYZE`).",
         "",
-        "All queries of a dashboard, one after the other: "
+        "All queries of each dashboard, one after the other: "
         + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in _of_dashboards(drawn).items())
         + ".",
         "",

@@ -32,6 +32,9 @@ RUNS = f"{one_of('r.experiment', 'experiments')} AND {CHOSEN}"
 AT = f"p.t_s BETWEEN $__unixEpochFrom() - {ZERO_S} AND $__unixEpochTo() - {ZERO_S}"
 LEGIBLE = f"p.width_ms = width_ms(r.finest_ms, greatest($__interval_ms, {LEGIBLE_MS})) AND {AT}"
 SECONDS = f"p.width_ms = width_ms(r.finest_ms, greatest($__interval_ms, 1000)) AND {AT}"
+# A run at a time (OFFSET 0), by its index: for many runs PostgreSQL would rather read every point that there is.
+POINTS = f"""(SELECT q.* FROM runs q WHERE {RUNS.replace("r.", "q.")} OFFSET 0) r
+        CROSS JOIN LATERAL (SELECT p.* FROM flow_points p WHERE p.run_id = r.run_id AND {SECONDS} OFFSET 0) p"""
 # Short names, made of what differs among the runs that are shown: the value alone of an only parameter, if a unit says what it is.
 # `setting` is what the seeds of a cell have in common.
 # A setting's place among the others (by its numbers) is how its lines are drawn.
@@ -103,8 +106,7 @@ QUANTILES = f"""
         percentile_cont(0.05) WITHIN GROUP (ORDER BY p.goodput_mbps) AS goodput_p5_mbps,
         percentile_cont(0.5) WITHIN GROUP (ORDER BY p.goodput_mbps) AS goodput_p50_mbps,
         percentile_cont(0.95) WITHIN GROUP (ORDER BY p.goodput_mbps) AS goodput_p95_mbps
-    FROM flow_points p JOIN runs r USING (run_id)
-    WHERE {RUNS} AND {SECONDS} GROUP BY 1 ORDER BY 1
+    FROM {POINTS} GROUP BY 1 ORDER BY 1
 """
 QUANTILE_UNITS = {
     **{f"rtt_p{percent}_ms": [("unit", "ms")] for percent in (5, 50, 95)},
@@ -165,8 +167,7 @@ def distribution(title: str, of: str, column: str) -> Any:
     """The share of points of one second at or below each value, by algorithm."""
     query = f"""
         WITH points AS (SELECT series, value FROM (
-            SELECT r.cca AS series, p.{column} AS value FROM flow_points p JOIN runs r USING (run_id)
-            WHERE {RUNS} AND {SECONDS} AND p.{column} IS NOT NULL AND r.cca <> ''
+            SELECT r.cca AS series, p.{column} AS value FROM {POINTS} WHERE p.{column} IS NOT NULL AND r.cca <> ''
             ORDER BY md5(p.t_s::text || r.run) LIMIT 10000) drawn),
         steps AS (SELECT min(value) + (max(value) - min(value)) * i / {STEPS} AS at
             FROM points, generate_series(0, {STEPS}) i GROUP BY i)
