@@ -27,6 +27,7 @@ from analysis.palette import COLOURS
 from analysis.results import Run, load_experiment
 from base.paths import ROOT
 from benchmarks.command import executed
+from collectors.pcap import analyze
 
 INCHES = (6.4, 3.0)
 IMAGES = ROOT / "docs/images"
@@ -45,7 +46,7 @@ class Word:
 
     topology: str
     places: Mapping[str, str]
-    cases: Mapping[str, Sequence[str]]
+    cases: Mapping[str, Sequence[str | int]]
     draw: Drawing
     rest: str = ""
     duration: str = "10s"
@@ -106,6 +107,40 @@ def ecn(axis: Axes, runs: Mapping[str, Run]) -> None:
     axis.set(xlabel="time, s", ylabel="window, packets")
 
 
+def jitter(axis: Axes, runs: Mapping[str, Run]) -> None:
+    """Shares of round-trip times, and how many packets reached the receiver behind one that was sent later."""
+    for (label, run), colour in zip(runs.items(), COLOURS, strict=False):
+        (rtt_us,) = columns(run, "acks", "rtt_us")
+        rtt_ms = np.sort(rtt_us) / 1e3
+        share = np.arange(1, len(rtt_ms) + 1) / len(rtt_ms)
+        name = f"{label}: {overtaken(run)} out of order"
+        axis.plot(*thin(rtt_ms, share), color=colour, label=name, linewidth=1.2)
+    axis.set(xlabel="RTT, ms", ylabel="share that is shorter", ylim=(0, 1))
+
+
+def overtaken(run: Run) -> int:
+    """Packets that the receiver's capture shows out of order."""
+    with tempfile.TemporaryDirectory(prefix="warpbed-figures-") as folder:
+        analyze(run.path / "raw/d1-eth0.pcap", Path(folder), threads=1)
+        counts = records.rows(Path(folder) / "flows.parquet")
+        return sum(flow["out_of_order_packets"] for flow in counts)
+
+
+def ip(axis: Axes, runs: Mapping[str, Run]) -> None:
+    """What the longer header takes. The line is the rate times 20 of 1514 bytes, from the first data on."""
+    totals = {}
+    for label, run in runs.items():
+        t_s, width_s, delivered = columns(run, "intervals", "t_s", "width_s", "delivered_bytes")
+        totals[label] = np.interp(np.arange(0, 10.05, 0.1), t_s + width_s, np.cumsum(delivered))
+    t = np.arange(0, 10.05, 0.1)
+    less = (totals["ip: 4"] - totals["ip: 6"]) / 1e3
+    axis.plot(t, less, color=COLOURS[0], label="delivered with ip: 4, less what is with ip: 6", linewidth=1.2)
+    axis.plot(
+        t, 10e6 / 8e3 * 20 / 1514 * t, color="black", linestyle="--", linewidth=0.8, label="10 Mbit/s · 20 / 1514"
+    )
+    axis.set(xlabel="time, s", ylabel="difference, kB")
+
+
 WORDS = {
     "dualpi2": Word(
         "rate: 20mbit, delay: 18ms, buffer: 250p, access_delay: 1ms",
@@ -134,9 +169,25 @@ WORDS = {
     "ecn": Word(
         "rate: 10mbit, delay: 18ms, buffer: 200p, queue: codel ecn, access_delay: 1ms",
         {"ecn": "hosts.ecn"},
-        {"ecn: off": ("off",), "ecn: on": ("on",)},
+        {"ecn: off": ("off",), "ecn: on": ("on",), "ecn: accurate": ("accurate",)},
         ecn,
         rest="hosts: {ecn: 'on'}\n",
+    ),
+    "jitter": Word(
+        "rate: 20mbit, delay: 30ms, buffer: 30p, access_delay: 1ms",
+        {"delay": "topology.params.delay"},
+        {
+            "delay: 30ms": ("30ms",),
+            "jitter=5ms order=keep": ("30ms jitter=5ms distribution=normal order=keep",),
+            "jitter=5ms order=any": ("30ms jitter=5ms distribution=normal order=any",),
+        },
+        jitter,
+    ),
+    "ip": Word(
+        "rate: 10mbit, delay: 18ms, buffer: 66p, access_delay: 1ms",
+        {"ip": "ip"},
+        {"ip: 4": (4,), "ip: 6": (6,)},
+        ip,
     ),
 }
 
@@ -145,7 +196,7 @@ def text_of(name: str) -> str:
     """The experiment file of a word's figure."""
     word = WORDS[name]
     cases = "".join(
-        "    - {" + ", ".join(f"{place}: '{value}'" for place, value in zip(word.places, case, strict=True)) + "}\n"
+        "    - {" + ", ".join(f"{place}: {value!r}" for place, value in zip(word.places, case, strict=True)) + "}\n"
         for case in word.cases.values()
     )
     places = ", ".join(f"{key}: {place}" for key, place in word.places.items())

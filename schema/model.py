@@ -233,13 +233,15 @@ MAX_DURATION_NS = 30 * 24 * 3600 * 10**9
 
 
 class Criterion(Model):
-    """What RFC 9743 asks of a congestion control that the file evaluates (docs/evaluation.md).
+    """What a document asks of a congestion control that the file evaluates (docs/evaluation.md).
 
-    section: the RFC's heading
+    document: RFC 9743, or the draft whose test cases for BBR say enough for an experiment
+    section: its heading
     level: its word for how much is asked, `described` where it only describes
     asks: what, in words of one's own
     """
 
+    document: Literal["RFC 9743", "draft-ietf-ccwg-bbr"] = "RFC 9743"
     section: Annotated[str, Field(min_length=1, max_length=100)]
     level: Literal["MUST", "SHOULD", "should", "ought", "described"]
     asks: Annotated[str, Field(min_length=1, max_length=300)]

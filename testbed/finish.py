@@ -102,10 +102,11 @@ def _finish(folder: Path, is_new: bool) -> None:
 
 def context(plan: Plan, spec: dict[str, Any]) -> dict[str, Any]:
     """What the metrics need to know besides the records."""
+    warmup_s = quantities.seconds(spec["warmup"])
     return {
         "duration_s": plan.duration_s,
-        "warmup_s": quantities.seconds(spec["warmup"]),
-        "bottleneck": bottleneck(plan),
+        "warmup_s": warmup_s,
+        "bottleneck": bottleneck(plan, warmup_s),
         "changes_s": _changes_s(plan),
     }
 

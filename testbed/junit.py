@@ -80,7 +80,7 @@ def of_criteria(criteria: Sequence[Criterion]) -> list[Case]:
             one.name,
             said.says,
             outcomes.get(said.outcome, "skipped"),
-            f"{said.outcome}: {said.words} ({said.reason}) [RFC 9743, {one.section}: {one.level} {one.asks}]".replace(
+            f"{said.outcome}: {said.words} ({said.reason}) [{one.document}, {one.section}: {one.level} {one.asks}]".replace(
                 " ()", ""
             ),
         )

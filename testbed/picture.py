@@ -7,6 +7,7 @@ from typing import Any
 
 from network.describe import notes
 from network.frames import FULL_FRAME_BYTES
+from network.impairments import RateTrace
 from network.model import Network, address_plan
 from plan.model import Plan
 
@@ -32,11 +33,14 @@ def picture(network: Network, duration_s: float) -> dict[str, Any]:
     }
 
 
-def bottleneck(plan: Plan) -> dict[str, Any] | None:
-    """Node, interface and (mean) rate of the queue that the experiment is about."""
+def bottleneck(plan: Plan, start_s: float = 0.0) -> dict[str, Any] | None:
+    """Node, interface and rate of the queue that the experiment is about; of a rate that changes the mean from start_s on."""
     place = plan.network.bottleneck
     if place is None:
         return None
     interface = next(i for i in address_plan(plan.network)[place.node].interfaces if i.peer == place.peer)
-    rate_bps = interface.egress.mean_rate_bps(0, int(plan.duration_s * 1e9))
-    return {"node": place.node, "interface": interface.name, "rate_bps": rate_bps}
+    direction, start_ns, end_ns = interface.egress, int(start_s * 1e9), int(plan.duration_s * 1e9)
+    rate_bps = direction.mean_rate_bps(start_ns, end_ns)
+    if isinstance(direction.varying_rate, RateTrace):
+        rate_bps = direction.capacity_bytes(start_ns, end_ns) * 8e9 / (end_ns - start_ns)
+    return {"node": place.node, "interface": interface.name, "rate_bps": rate_bps or None}

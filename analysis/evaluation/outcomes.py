@@ -54,7 +54,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Judged:
-    """One criterion for one algorithm. title, question, section, level, asks: the file's; verdicts: runs by their standing."""
+    """One criterion for one algorithm. title, question, document, section, level, asks: the file's; verdicts: runs by their standing."""
 
     name: str
     title: str
@@ -67,6 +67,7 @@ class Judged:
     measured: tuple[Measured, ...]
     verdicts: Mapping[str, int]
     report: str = ""
+    document: str = "RFC 9743"
 
 
 def outcome_of(outcomes: Sequence[str]) -> str:
@@ -127,7 +128,7 @@ def as_data(criteria: Sequence[Judged]) -> list[dict[str, Any]]:
     return [
         {
             "criterion": one.name, "title": one.title, "question": one.question, "outcome": one.outcome,
-            "rfc": {"document": "RFC 9743", "section": one.section, "level": one.level, "asks": one.asks},
+            "rfc": {"document": one.document, "section": one.section, "level": one.level, "asks": one.asks},
             "claims": [
                 {"says": s.says, "claim": s.words, "outcome": s.outcome, "reason": s.reason,
                     "statements": list(s.numbers)}

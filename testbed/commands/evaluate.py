@@ -80,7 +80,9 @@ def main(options: argparse.Namespace) -> int:
         _write(folder / algorithm, algorithm, by_algorithm[algorithm], options)
     _print(by_algorithm, folder, options)
     if options.table:
-        replace_text(options.table, table(by_algorithm, quick=options.quick))
+        before = options.table.read_text() if options.table.is_file() else ""
+        names = [one.name for one in evaluations()]
+        replace_text(options.table, table(by_algorithm, quick=options.quick, before=before, criteria=names))
     for name in failed:
         print(f"{name}: runs failed; its results folder says why", file=sys.stderr)
     return 1 if failed or any(one.outcome == FAILS for judged in by_algorithm.values() for one in judged) else 0
@@ -90,7 +92,7 @@ def _run(files: Sequence[tuple[Evaluation, Path]], options: argparse.Namespace) 
     """Make the missing runs of each file; returns the files of which runs failed."""
     failed = []
     for number, (one, file) in enumerate(files, start=1):
-        print(f"{one.name} ({number} of {len(files)}): RFC 9743, {one.criterion.section}", flush=True)
+        print(f"{one.name} ({number} of {len(files)}): {one.criterion.document}, {one.criterion.section}", flush=True)
         run_command.of_file(file, options)
         judged = decided(one, file, options.results.resolve(), file.parent)
         if any(judged.verdicts.get(status) for status in ("failed", "missing", "unreadable")):

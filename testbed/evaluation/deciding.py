@@ -43,5 +43,6 @@ def decided(evaluation: Evaluation, file: Path, results: Path, page_folder: Path
         said=outcomes.said(claims_checked) if is_there else (),
         measured=outcomes.measured(runs, experiment.metrics, UNDER_TEST) if done else (),
         verdicts=outcomes.verdicts(runs),
+        document=criterion.document,
         report=os.path.relpath(report, page_folder) if report.exists() else "",
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -49,7 +50,13 @@ def test_every_file_is_one_criterion_with_cubic_and_reno_in_its_cells(one: Any) 
     assert {"cubic", "reno"} <= set(one.data["sweep"]["factorial"][UNDER_TEST])
     assert one.data["claims"] and one.data["metrics"]
     for claim in one.data["claims"]:
-        assert claim["source"].endswith("; the bound is this project's")
+        whose = (
+            ("this project's", "the draft's")
+            if one.criterion.document == "draft-ietf-ccwg-bbr"
+            else ("this project's",)
+        )
+        assert claim["source"].startswith(f"{one.criterion.document}, ")
+        assert claim["source"].endswith(tuple(f"; the bound is {by}" for by in whose))
     assert (one.criterion.level == "MUST") == (one.name in RFC_MUST)
 
 
@@ -191,9 +198,9 @@ def test_the_page_of_documentation_lists_every_criterion() -> None:
     rows = [line for line in text.splitlines() if line.startswith("| [")]
     assert len(rows) == len(ALL)
     for one, row in zip(ALL, rows, strict=True):
-        assert row.startswith(
-            f"| [{one.name}](../experiments/evaluate/{one.name}.yml) | {one.criterion.section} | {one.criterion.level} |"
-        )
+        document = "" if one.criterion.document == "RFC 9743" else f"{one.criterion.document}: "
+        asked = f"{document}{one.criterion.section} | {one.criterion.level}"
+        assert row.startswith(f"| [{one.name}](../experiments/evaluate/{one.name}.yml) | {asked} |")
     header = next(line for line in text.splitlines() if line.startswith("| criterion |"))
     assert set(header.replace(" ", "").split("|")[4:-1]) <= set(algorithms())
 
@@ -233,3 +240,20 @@ def test_a_module_of_the_user_s_gets_a_checkout_of_its_own(tmp_path: Path) -> No
     (folder / "tcp_theta.c").write_text("")
     with pytest.raises(UsageError, match=r"tcp_eta\.c, tcp_theta\.c"):
         name_of(folder)
+
+
+def test_a_page_keeps_what_is_not_evaluated_now() -> None:
+    """Of the same form: other algorithms' columns, other criteria's rows with their reasons; rows of criteria that are gone go."""
+    first = table({"mine": [judged(FAILS, "contradicted")], "other": [judged(PASSES, "holds")]}, quick=True)
+    leo = dataclasses.replace(judged(PASSES, "holds"), name="leo", document="draft-ietf-ccwg-bbr", section="A case")
+    both = table({"mine": [leo]}, quick=True, before=first, criteria=["geo", "leo"])
+    assert "| [geo](../experiments/evaluate/geo.yml) | Paths with High Delay | ought | ✕ | ✓ |" in both
+    assert "| [leo](../experiments/evaluate/leo.yml) | draft-ietf-ccwg-bbr: A case | ought | ✓ | – |" in both
+    assert "- geo: It is <b>contradicted</b> & so (utilization: cubic 2.000; mine 4.000)" in both
+    assert "| not run | | | 0 | 1 |" in both
+    again = table({"mine": [judged(PASSES, "holds")]}, quick=True, before=both, criteria=["geo", "leo"])
+    assert again.count("✕ |") == 0 and "contradicted" not in again
+    assert "geo" not in table({"mine": [leo]}, quick=True, before=both, criteria=["leo"])
+    assert (
+        "other" not in table({"mine": [leo]}, quick=False, before=both, criteria=["geo", "leo"]).partition("## Who")[2]
+    )
