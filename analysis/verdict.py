@@ -50,11 +50,12 @@ class Evidence:
 
 
 def judge(evidence: Evidence) -> dict[str, Any]:
-    """{"value": valid|suspect|invalid, "reasons": [...]} of a run."""
+    """{"value": valid|suspect|invalid, "reasons": [...]} of a run; "clock" too where it was not the virtual one."""
     reasons = [reason for rule in RULES for reason in rule(evidence)]
     severities = {reason.severity for reason in reasons}
     value = "invalid" if "error" in severities else "suspect" if severities else "valid"
-    return {"value": value, "reasons": [asdict(reason) for reason in reasons]}
+    clock = {"clock": realtime.clock_of(evidence.facts)} if evidence.plan.realtime else {}
+    return {"value": value, "reasons": [asdict(reason) for reason in reasons], **clock}
 
 
 def _idle_rtt(e: Evidence) -> Iterator[Reason]:

@@ -126,15 +126,17 @@ class Stall:
 
     who = "guest"
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, patience: float = 1.0) -> None:
+        """patience: how many times as long a guest may take as one that the computer's own CPU executes"""
         self._pid, self._last_wall, self._last_cpu_s = pid, time.monotonic(), 0.0
+        self._patience = patience
 
     def moved(self) -> None:
         self._last_wall, self._last_cpu_s = time.monotonic(), _cpu_s(self._pid)
 
     def exhausted(self, virtual_s: float) -> str | None:
         cpu_s, wall_s = _cpu_s(self._pid) - self._last_cpu_s, time.monotonic() - self._last_wall
-        if cpu_s <= STALL_CPU_S and wall_s <= STALL_WALL_S:
+        if cpu_s <= self._patience * STALL_CPU_S and wall_s <= self._patience * STALL_WALL_S:
             return None
         return (
             f"no progress for {wall_s:.0f} s ({cpu_s:.0f} s of CPU) at {virtual_s:g} virtual seconds: "

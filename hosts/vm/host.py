@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execute plans in one virtual machine that runs the whole Mininet network in real time."""
+"""Execute plans in one virtual machine that runs the whole Mininet network, in real time or by a clock that counts instructions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hosts.base import Execution, Outcome, failure
+from hosts.identity import KernelInputs, kernel_inputs
 from hosts.realtime import in_real_time, modules_of
 from hosts.remote import RemoteError, agent_command, agent_files
 from hosts.virtual.console import Console
 from hosts.virtual.launch import memory_bytes
-from hosts.vm import qemu
+from hosts.vm import counted, qemu
 from hosts.vm.base import MachineHost
 from hosts.vm.builds import find
 from hosts.vm.machine import BootError, Machine, Spec, started
@@ -30,12 +32,25 @@ CAPTURED_BYTES_PER_BIT = 0.03
 
 @dataclass(frozen=True)
 class VmHost(MachineHost):
-    """A machine per run, one run at a time."""
+    """A machine per run: one run at a time where its clock is real, any number side by side where it counts."""
+
+    clock: str = "real"
 
     def problems(self, plan: Plan) -> list[str]:
         return []
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {**super().facts, "clock": self.clock}
+
+    def inputs(self, plan: Plan) -> KernelInputs:
+        if self.clock == "counted":
+            return kernel_inputs(self.builds.kernel_facts, plan, image=counted.identity())
+        return super().inputs(plan)
+
     def execute(self, run: Execution) -> Outcome:
+        if self.clock == "counted":
+            return counted.execute(self.builds, run, captured_bytes(run.plan))
         run = run.of(in_real_time(run.plan, modules_of(run.plan)))
         plan, folder = run.plan, run.folder
         begun = time.monotonic()
@@ -98,4 +113,8 @@ def captured_bytes(plan: Plan) -> int:
 
 
 def open_host(experiment: Experiment) -> VmHost:
-    return VmHost(find(experiment.kernel))
+    builds = find(experiment.kernel)
+    clock = counted.clock(qemu.accelerator(builds.kernel / "linux"))
+    if clock == "counted":
+        counted.root()  # made now, or else runs side by side would wait for it
+    return VmHost(builds, one_at_a_time=clock == "real", clock=clock)

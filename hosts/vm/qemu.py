@@ -60,7 +60,7 @@ def command(
         "-rtc", "base=utc,clock=host",
         "-kernel", str(kernel),
         "-append", f"{APPEND}{_emulated(accelerator)} root=/dev/vda ro init=/sbin/init",
-        "-drive", f"id=root,file={_escaped(image)},format=raw,if=none,readonly=on",
+        "-drive", f"id=root,file={escaped(image)},format=raw,if=none,readonly=on",
         "-device", "virtio-blk-device,drive=root",
         "-device", "virtio-rng-device",
         "-netdev", f"user,id=control,restrict=on,hostfwd=tcp:127.0.0.1:{ssh_port}-10.0.2.15:22",
@@ -81,7 +81,7 @@ def _accelerated(accelerator: str) -> list[str]:
     return ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else ["-accel", "tcg", "-cpu", "max"]
 
 
-def _escaped(path: Path) -> str:
+def escaped(path: Path) -> str:
     return str(path).replace(",", ",,")
 
 

@@ -33,15 +33,10 @@ class History:
     """A folder of a git tree, which is read and never changed."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises UsageError where the folder is in no git tree, or holds a kernel's source."""
+        """Raises UsageError where the folder is in no git tree."""
         self.folder = folder
         if not folder.is_dir():
             raise UsageError(f"{folder}: no such folder; TREE@REV is a folder of a git tree and a revision of it")
-        if (folder / "arch/um").is_dir():
-            raise UsageError(
-                f"{folder}: holds a kernel's source; bisect knows histories of modules only. ./warpbed build-kernels --source builds "
-                "a kernel's tree, and WARPBED_TEST_KERNEL=FOLDER ./warpbed run runs a file on it: that is a script for git bisect run"
-            )
         self._prefix = self._git("rev-parse", "--show-prefix").strip()
 
     def commit(self, revision: str) -> Commit:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from base.errors import UsageError
 from testbed.bisection.history import Commit, History
@@ -19,7 +20,6 @@ from testbed.evaluation.modules import checkout, name_of
 VERDICTS = {"holds": Verdict.GOOD, "contradicted": Verdict.BAD}
 """By a claim's outcome; undecided and not comparable say neither."""
 LINES = 3
-Command = Callable[[Sequence[str], Path], "subprocess.CompletedProcess[str]"]
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,25 @@ class Judged:
     why: str
 
 
-def command(arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """`./warpbed` with these words in a checkout."""
+class Command(Protocol):
+    """Runs `./warpbed` with these words in a checkout; more: of its environment."""
+
+    def __call__(
+        self, arguments: Sequence[str], folder: Path, /, more: Mapping[str, str] = ...
+    ) -> subprocess.CompletedProcess[str]: ...
+
+
+def command(
+    arguments: Sequence[str], folder: Path, more: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return subprocess.run(
-        ["./warpbed", *arguments], cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        ["./warpbed", *arguments],
+        cwd=folder,
+        env=environment | dict(more),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
     )
 
 
@@ -65,18 +79,22 @@ class Trials:
             return Judged(Verdict.SKIPPED, str(error).replace(f"--module {source}: ", ""))
         asked = self.run(["check", "--kernel", str(self.experiment)], copy)
         if asked.returncode:
-            raise UsageError(f"at {commit.words}: {_end(asked)}")
+            raise UsageError(f"at {commit.words}: {end(asked)}")
         for series in asked.stdout.split():
             built = self.run(["build-kernels", "--series", series], copy)
             if built.returncode:
-                return Judged(Verdict.SKIPPED, f"does not build: {_end(built)}")
+                return Judged(Verdict.SKIPPED, f"does not build: {end(built)}")
+        return self.claimed(commit, copy)
+
+    def claimed(self, commit: Commit, copy: Path, more: Mapping[str, str] = MappingProxyType({})) -> Judged:
+        """Make the runs in a checkout where all is built, and judge the claim by them."""
         place = ["--results", str(self.results / commit.content[:20])]
-        execution = self.run(["run", str(self.experiment), *place, "--jobs", str(self.jobs)], copy)
-        judged = self.run(["compare", str(self.experiment), *place, "--format", "json"], copy)
+        execution = self.run(["run", str(self.experiment), *place, "--jobs", str(self.jobs)], copy, more)
+        judged = self.run(["compare", str(self.experiment), *place, "--format", "json"], copy, more)
         try:
             claims = json.loads(judged.stdout)["claims"]
         except (ValueError, KeyError):
-            return Judged(Verdict.SKIPPED, f"cannot be run: {_end(execution) or _end(judged)}")
+            return Judged(Verdict.SKIPPED, f"cannot be run: {end(execution) or end(judged)}")
         claim = chosen(self.claim, claims)
         verdict = VERDICTS.get(str(claim["outcome"]), Verdict.SKIPPED)
         return Judged(verdict, str(claim["outcome"]) if verdict is Verdict.SKIPPED else str(claim["reason"] or ""))
@@ -97,7 +115,7 @@ def chosen(wanted: str, claims: Sequence[Mapping[str, Any]]) -> Mapping[str, Any
     raise UsageError(f"--claim {wanted!r} {problem}; give a number or words of one: {listed or 'the file has none'}")
 
 
-def _end(done: subprocess.CompletedProcess[str]) -> str:
+def end(done: subprocess.CompletedProcess[str]) -> str:
     """A compiler's errors where there are any, else the last lines."""
     lines = [line.strip() for line in (done.stderr.strip() or done.stdout.strip()).splitlines() if line.strip()]
     errors = [line for line in lines if "error:" in line]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./warpbed bisect EXPERIMENT --claim NAME --good TREE@REV --bad TREE@REV`: after which commit of a module a claim no longer holds."""
+"""`./warpbed bisect EXPERIMENT --claim NAME --good TREE@REV --bad TREE@REV`: after which commit of a module, or of a kernel, a claim
+no longer holds."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ from typing import Any
 from base.errors import UsageError
 from base.watcher import remove_folder, watching
 from testbed.bisection.history import Commit, History
+from testbed.bisection.kernels import KernelHistory, KernelTrials, is_kernel
 from testbed.bisection.search import Verdict, first_bad
 from testbed.bisection.trial import Judged, Trials
 from testbed.commands.arguments import results
 from testbed.commands.output import add_format, render, spoken_aside
 
-HELP = "find the commit of a module's git tree after which a claim no longer holds"
+HELP = "find the commit of a module's or a kernel's git tree after which a claim no longer holds"
 FOLDER = "bisections"
 """Below the results: a folder of results for each content that the tree's folder had."""
 
@@ -45,7 +47,8 @@ def main(options: argparse.Namespace) -> int:
         raise UsageError(f"--good is in {tree}, --bad in {other}; both name revisions of one folder")
     if not options.experiment.is_file():
         raise UsageError(f"{options.experiment}: no such file")
-    history = History(tree)
+    of_kernels = is_kernel(tree)
+    history = KernelHistory(tree) if of_kernels else History(tree)
     line = history.line(history.commit(good_name), history.commit(bad_name))
     if len(line) < 2:
         raise UsageError(f"{tree}: nothing has changed from {good_name} to {bad_name}")
@@ -53,7 +56,7 @@ def main(options: argparse.Namespace) -> int:
     said: dict[str, Judged] = {}
     scratch = tempfile.mkdtemp(prefix="warpbed-bisect-")
     with watching(remove_folder, scratch), spoken_aside(options.format):
-        trials = Trials(
+        trials = (KernelTrials if of_kernels else Trials)(
             history,
             options.experiment.resolve(),
             options.claim,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual machines as hosts: our kernel booted, the whole network in one machine or a machine per node, and what may go wrong.
+"""Virtual machines as hosts, by a real clock: our kernel booted, the whole network in one machine or a machine per node, and what may go wrong.
 
 Where KVM starts no guest the machines' CPUs are emulated: slow, and never called valid, but otherwise the same.
 """
@@ -23,6 +23,13 @@ from tests import lab
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.real_host, pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True)
+def real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machines that are reached while they run; those that count instructions have tests of their own."""
+    monkeypatch.setenv("WARPBED_VM_CLOCK", "real")
+
 
 HEAD = "warpbed: 1\ntitle: Machines\nduration: 6s\n"
 LINE = (

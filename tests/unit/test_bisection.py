@@ -3,18 +3,24 @@
 
 from __future__ import annotations
 
+import argparse
+import functools
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from base.errors import UsageError
+from kernels.build_key import find_build
 from testbed.bisection.history import History
+from testbed.bisection.kernels import KernelTrials
 from testbed.bisection.search import Found, Verdict, first_bad
 from testbed.bisection.trial import Trials, chosen
+from testbed.commands import bisect
 from tests import lab
 
 CLAIMS = [
@@ -123,7 +129,9 @@ class FakeCommand:
     def __init__(self) -> None:
         self.told: list[tuple[str, ...]] = []
 
-    def __call__(self, words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    def __call__(
+        self, words: Sequence[str], folder: Path, more: Mapping[str, str] = MappingProxyType({})
+    ) -> subprocess.CompletedProcess[str]:
         self.told.append(tuple(words))
         source = (folder / "kernels/modules/tcp_mine.c").read_text()
         code, out, err = 0, "", ""
@@ -197,5 +205,71 @@ def test_what_cannot_be_bisected_is_refused_before_anything_is_built(repository:
     assert "nothing has changed" in said(f"{mine}@{first}", f"{mine}@HEAD")
     assert "no such file" in said(f"{mine}@{first}", f"{mine}@HEAD", tmp_path / "none.yml")
     (mine / "arch/um").mkdir(parents=True)
-    assert "holds a kernel's source" in said(f"{mine}@{first}", f"{mine}@HEAD")
+    assert "below the top of its git tree" in said(f"{mine}@{first}", f"{mine}@HEAD")
     assert not (tmp_path / "r").exists()
+
+
+class FakeKernels:
+    """`./warpbed` where kernels take no time: what `build-kernels` is given is built, unless it is broken, and behaves as it says."""
+
+    def __init__(self) -> None:
+        self.built: dict[str, str] = {}
+        self.runs: list[str] = []
+
+    def __call__(
+        self, words: Sequence[str], folder: Path, more: Mapping[str, str] = MappingProxyType({})
+    ) -> subprocess.CompletedProcess[str]:
+        code, out, err = 0, "", ""
+        if words[0] == "build-kernels":
+            source = Path(words[words.index("--source") + 1])
+            text = (source / "net/ipv4/tcp_input.c").read_text()
+            if "broken" in text:
+                code, err = 1, "net/ipv4/tcp_input.c:9: error: expected declaration\n"
+            else:
+                self.built[str(find_build(str(source)).path)] = text
+        elif words[0] == "run":
+            self.runs.append(self.built[more["WARPBED_TEST_KERNEL"]])
+        elif words[0] == "compare":
+            outcome = "contradicted" if "late" in self.built[more["WARPBED_TEST_KERNEL"]] else "holds"
+            out = json.dumps({"claims": [{"says": "On time.", "claim": "rtt", "outcome": outcome, "reason": ""}]})
+        return subprocess.CompletedProcess(list(words), code, out, err)
+
+
+MAKEFILE = "VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 0\n"
+
+
+def test_a_kernels_tree_is_bisected_by_builds_of_whole_revisions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five commits, the third does not build, the fourth is the bad one: the kernels are imitated, the history is not."""
+    repository = Repository(tmp_path)
+    tree = repository.folder
+    (tree / "arch/um").mkdir(parents=True)
+    (tree / "arch/um/Makefile").touch()
+    (tree / "net/ipv4").mkdir(parents=True)
+    (tree / "Makefile").write_text(MAKEFILE)
+    names = []
+    for subject, text in (
+        ("begin", "a"), ("tidy", "b"), ("half done", "broken"), ("wait longer", "late"), ("more", "late, more"),
+    ):  # fmt: skip
+        (tree / "net/ipv4/tcp_input.c").write_text(text)
+        names.append(repository.commit(subject))
+    fake = FakeKernels()
+    monkeypatch.setattr(bisect, "KernelTrials", functools.partial(KernelTrials, run=fake))
+    monkeypatch.setenv("WARPBED_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache/sources").mkdir(parents=True)
+    words = ["--claim", "on time", "--good", f"{tree}@{names[0]}", "--bad", f"{tree}@main", "--format", "json"]
+    parser = argparse.ArgumentParser()
+    bisect.arguments(parser)
+    options = parser.parse_args([str(lab.write(tmp_path, lab.SMALL)), *words, "--results", str(tmp_path / "results")])
+    assert bisect.main(options) == 0
+    captured = capsys.readouterr()
+    rows = json.loads(captured.out)
+    assert [(row["subject"], row["verdict"]) for row in rows] == [
+        ("begin", "holds"), ("tidy", "holds"), ("half done", "skipped"), ("wait longer", "does not hold"),
+        ("more", "does not hold"),
+    ]  # fmt: skip
+    assert [row["subject"] for row in rows if row["suspect"]] == ["half done", "wait longer"]
+    assert "does not build: net/ipv4/tcp_input.c:9: error: expected declaration" in captured.err
+    assert "broken" not in fake.runs and len(fake.runs) == len(set(fake.runs)) == 4, "each revision is run once"
+    assert repository.git("status", "--porcelain") == "" and not list(tmp_path.glob("**/source/*"))

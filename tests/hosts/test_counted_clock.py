@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine whose clock counts instructions: valid runs, the same to the byte on a busy computer, and near the virtual host."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from base.linux import die_with_parent
+from hosts.vm.builds import Builds
+from tests import lab
+from tests.hosts.test_vm_host import qemus
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.real_host, pytest.mark.slow]
+
+LINE = """\
+warpbed: 1
+name: counted
+title: A clock that counts
+duration: 8s
+warmup: 2s
+topology: {name: line, params: {rate: 2mbit, delay: 20ms, buffer: 20p}}
+hosts: {overhead: none}
+flows:
+  - {name: f1, cca: medley, from: s1, to: d1}
+  - {name: f2, cca: cubic, from: s1, to: d1, start: 1s}
+"""
+BUSY = "while True: pass"
+
+
+@pytest.fixture(autouse=True)
+def counted_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPBED_VM_CLOCK", "counted")
+
+
+@contextlib.contextmanager
+def computer_busy() -> Iterator[None]:
+    """Every CPU has two more processes that never rest."""
+    line = [sys.executable, "-S", "-c", BUSY]
+    own = [subprocess.Popen(line, preexec_fn=die_with_parent) for _ in range(2 * len(os.sched_getaffinity(0)))]
+    try:
+        yield
+    finally:
+        for process in own:
+            process.kill()
+            process.wait()
+
+
+def executed(folder: Path, host: str) -> dict[str, Any]:
+    folder.mkdir()
+    lab.warpbed("execute", lab.write(folder, LINE), "--host", host, "--results", folder / "results", timeout_s=900)
+    (run,) = lab.runs(folder / "results/counted")
+    assert run["host"] == host and run["status"] == "complete"
+    return run
+
+
+def files(run: dict[str, Any]) -> dict[str, bytes]:
+    return {str(file.relative_to(run["path"])): file.read_bytes()
+            for kind in ("raw", "records") for file in sorted((run["path"] / kind).iterdir())}  # fmt: skip
+
+
+def test_a_run_is_valid_the_same_to_the_byte_and_near_the_virtual_one(builds: Builds, tmp_path: Path) -> None:
+    first = executed(tmp_path / "first", "vm")
+    assert first["verdict"] == {"value": "valid", "reasons": [], "clock": "counted"}
+    # no second of the run was one of this computer's: its timers are late by what its CPU works, not by what this one is busy with
+    assert first["facts"]["realtime"]["timer_late_p99_us"] < 200
+    with computer_busy():
+        second = executed(tmp_path / "second", "vm")
+    a, b = files(first), files(second)
+    assert a.keys() == b.keys() and [name for name in a if a[name] != b[name]] == []
+    assert any(name.endswith(".pcap") for name in a) and "raw/guest.json" in a
+    cost = first["facts"]["host"]
+    packets = sum(flow["packets"] for flow in _flows(first))
+    # a packet crosses three kernels' worth of stacks and four queues: some ten thousand instructions, not ten and not a million
+    assert cost["clock"] == "counted" and 2e3 < cost["instructions"] / packets < 2e6
+    virtual = executed(tmp_path / "virtual", "virtual")
+    for metric in ("utilization", "goodput_mbps"):
+        assert first["metrics"][metric] == pytest.approx(virtual["metrics"][metric], rel=0.01)
+
+
+def test_another_seed_gives_other_initial_sequence_numbers(builds: Builds, tmp_path: Path) -> None:
+    """The seed reaches the machine's random numbers: what repeats is the run, not every run."""
+    text, random = LINE.replace("duration: 8s\nwarmup: 2s", "duration: 3s"), []
+    for seed in ("1", "2"):
+        results = tmp_path / seed
+        lab.warpbed("execute", lab.write(tmp_path, text), "--host", "vm", "--seed", seed, "--results", results)
+        (run,) = lab.runs(results / "counted")
+        random.append([flow["initial_seq"] for flow in _flows(run)])
+    assert random[0] != random[1]
+
+
+def _flows(run: dict[str, Any]) -> list[dict[str, Any]]:
+    table = lab.table(run["path"], "flows")
+    return [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
+
+
+def test_a_killed_controller_leaves_no_machine(builds: Builds, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    process = subprocess.Popen(
+        lab.command("execute", lab.write(tmp_path, LINE), "--host", "vm", "--results", results),
+        cwd=lab.ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=die_with_parent,
+    )
+    wait_until(lambda: bool(qemus(process.pid)), 120, while_running=process)
+    (machine,) = qemus(process.pid)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    wait_until(lambda: not Path(f"/proc/{machine}").exists() and not (results / ".aside").exists(), 30)
+
+
+def test_a_setting_that_is_none_is_refused_before_anything_starts(
+    builds: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value, word in (
+        ("WARPBED_VM_CLOCK", "atomic", "counted or real"),
+        ("WARPBED_USERLAND", "host", "pinned"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setenv(name, value)
+            file = lab.write(tmp_path, LINE)
+            printed = lab.warpbed("execute", file, "--host", "vm", "--results", tmp_path / "r", code=2)
+        assert word in printed and not (tmp_path / "r").exists()
