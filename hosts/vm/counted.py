@@ -42,7 +42,9 @@ CHOICES = ("counted", "real")
 SHIFT = 0
 """An instruction takes 2^SHIFT ns. The smallest that QEMU knows: a slower CPU would be more of what is measured."""
 RECIPE = 1
-PROGRAM = "/warpbed/first.py"
+INIT, PROGRAM = "/warpbed/init", "/warpbed/first.py"
+STARTS_PROGRAM = f"#!/bin/sh\nexec {SYSTEM_PYTHON} -B -I {PROGRAM}\n".encode()
+"""Python's options cannot stand on the kernel's command line, whose end QEMU adds the machine's devices to."""
 UNUSED = (
     "boot",
     "usr/share/perl",
@@ -54,8 +56,8 @@ UNUSED = (
 ARCHIVE = "root.cpio"
 APPEND = (
     "console=ttyS0 loglevel=4 panic=-1 reboot=t ipv6.disable_ipv6=1 tsc=reliable no_timer_check "
-    f"{qemu.EMULATED} tsc_early_khz=1000000 random.trust_cpu=on rootfstype=ramfs rdinit={SYSTEM_PYTHON} "
-    f"{plain_code.CHOICE}={plain_code.VALUE} -- -B -I {PROGRAM}"
+    f"{qemu.EMULATED} tsc_early_khz=1000000 random.trust_cpu=on rootfstype=ramfs rdinit={INIT} "
+    f"{plain_code.CHOICE}={plain_code.VALUE}"
 )
 """The CPU's counter shows the clock's nanoseconds, and its random instruction what -seed says."""
 START = "2026-01-01T00:00:00"
@@ -82,7 +84,7 @@ def clock(accelerator: qemu.Accelerator) -> str:
 
 def root_key() -> str:
     """Identifies the root: the guests' pinned user land, and how the archive is made."""
-    return digest([RECIPE, pinned.key(), UNUSED, sha256_of(Path(initramfs.__file__))])[:20]
+    return digest([RECIPE, pinned.key(), UNUSED, STARTS_PROGRAM.decode(), sha256_of(Path(initramfs.__file__))])[:20]
 
 
 def root() -> Path:
@@ -99,6 +101,7 @@ def root() -> Path:
                 archive = initramfs.Archive(stream)
                 archive.tree(tree, UNUSED)
                 archive.device("dev/console", 5, 1)
+                archive.file(INIT.lstrip("/"), STARTS_PROGRAM, 0o755)
                 archive.end()
     return used(final) / ARCHIVE
 

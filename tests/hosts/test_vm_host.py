@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual machines as hosts, by a real clock: our kernel booted, the whole network in one machine or a machine per node, and what may go wrong.
+"""Virtual machines by a real clock: our kernel booted, the network in one machine or a machine per node, and what may go wrong.
 
 Where KVM starts no guest the machines' CPUs are emulated: slow, and never called valid, but otherwise the same.
 """
