@@ -34,7 +34,7 @@ from hosts.vm import initramfs, qemu
 from hosts.vm.builds import Builds
 from hosts.watch import error_of, facts_of, follow, keep_facts
 from kernels.stock_machine import SYSTEM
-from plan.console import OUT
+from plan.console import OUT, PREFIX
 from plan.model import Plan
 
 SETTING = "WARPBED_VM_CLOCK"
@@ -54,6 +54,7 @@ UNUSED = (
 )
 """Of the guests' user land: nothing of a run is written in Perl."""
 ARCHIVE = "root.cpio"
+DONE = f"{PREFIX}done".encode()
 APPEND = (
     "console=ttyS0 loglevel=4 panic=-1 reboot=t ipv6.disable_ipv6=1 tsc=reliable no_timer_check "
     f"{qemu.EMULATED} tsc_early_khz=1000000 random.trust_cpu=on rootfstype=ramfs rdinit={INIT} "
@@ -184,6 +185,7 @@ def _executed(
             process.stdout.close()
     if stopped is not None:
         return stopped, {}
+    _cut(folder / "console.log")
     with disk.open("rb") as stream:
         if stream.read(1) != b"\0":  # the machine came as far as to leave something
             stream.seek(0)
@@ -211,6 +213,13 @@ def _lay_out(builds: Builds, plan: Plan, folder: Path, archive: Path) -> None:
             more.tree(system)
             more.end()
         initramfs.write(out, files)
+
+
+def _cut(log: Path) -> None:
+    """Leave out what the kernel says after the run's files are on the disk: when that is depends on the disk."""
+    said, done, _ = log.read_bytes().partition(DONE)
+    if done:
+        log.write_bytes(said + done + b"\n")
 
 
 def _keep(folder: Path, facts: dict[str, Any]) -> None:

@@ -44,7 +44,7 @@ class Metered(Alone):
 
     def __init__(self) -> None:
         self._begun: tuple[float, float] | None = None
-        self.busy_s = 0.0
+        self.busy_s: float | None = None
 
     def start_s(self, settle_s: float, grid_s: int) -> float:
         self._begun = _times_s()
@@ -53,7 +53,8 @@ class Metered(Alone):
     def gate(self, name: str) -> None:
         if name == "ended" and self._begun is not None:
             passed, idle = (now - then for now, then in zip(_times_s(), self._begun, strict=True))
-            self.busy_s = max(0.0, passed - idle)
+            # by the account of 7.2 a CPU can be idle for longer than it was there
+            self.busy_s = passed - idle if passed > idle else None
 
 
 def _times_s() -> tuple[float, float]:
