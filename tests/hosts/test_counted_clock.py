@@ -110,7 +110,12 @@ def test_a_killed_controller_leaves_no_machine(builds: Builds, tmp_path: Path) -
         stderr=subprocess.STDOUT,
         preexec_fn=die_with_parent,
     )
-    wait_until(lambda: bool(qemus(process.pid)), 120, while_running=process)
+    wait_until(
+        lambda: any(b"booted" in log.read_bytes() for log in results.glob(".aside/*/raw/console.log")),
+        300,
+        while_running=process,
+        every_s=0.1,
+    )
     (machine,) = qemus(process.pid)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
