@@ -138,10 +138,10 @@ def _beside_tcp(tp: int) -> Callable[[Entry, Sequence[Run]], Iterator[Check]]:
 
 
 for _figure, _tp in (("5.6", 0), ("5.7", 40), ("5.8", 90)):
-    compares(f"kato2012-fig{_figure}", "kato2012-fig5_6-short", "1", "2", "3")(_beside_tcp(_tp))
+    compares(f"kato2012-fig{_figure}", "kato2012-fig5_6-short", "1", "2", "3", by_metrics=True)(_beside_tcp(_tp))
 
 
-@compares("kato2012-claim5.1.2", "kato2012-fig5_6-short", "1", "numbers")
+@compares("kato2012-claim5.1.2", "kato2012-fig5_6-short", "1", "numbers", by_metrics=True)
 def _gain(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     for tp, printed in ((40, 0.02), (90, 0.10)):
         words = f"gain of TTFWC(0.{tp // 10}) over TTFWC(0.0), mean over n"
@@ -155,17 +155,20 @@ ALIKE = (0.8, 1.25)
 """"About as much": ours."""
 
 
+SHORT_RTT = "16ms"
+"""What 40 s at 250 Mbit/s decide: with 320 ms they are 125 round trips, in which nobody gets beyond a tenth of the link; there the runs over the
+thesis' 200 s decide (fig5.13-5.15-long.yml)."""
+
+
 def _beside_reno(rate: str, tp: int) -> Callable[[Entry, Sequence[Run]], Iterator[Check]]:
     def compare(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
-        low, high = _fair_shares(runs, tp, "16ms"), _fair_shares(runs, tp, "320ms")
+        low = _fair_shares(runs, tp, SHORT_RTT)
         words = "TTFWC's throughput over Reno's at an RTT of"
         if rate == "250" and tp == 90:
             yield within("1", f"{words} 16 ms: above 1", low, 1, math.inf)
-            yield within("2", f"{words} 320 ms", high, *ALIKE)
-            yield Check(**{**vars(within("4", f"{words} 320 ms", high, *ALIKE)), "part": "4"})
             return
         if rate == "250" and tp == 40:
-            edges = [_mean(_fair_shares(runs, other, "16ms")) for other in (0, 90)]
+            edges = [_mean(_fair_shares(runs, other, SHORT_RTT)) for other in (0, 90)]
             here = _mean(low)
             if here is not None and None not in edges:
                 known = sorted(float(edge) for edge in edges if edge is not None)
@@ -173,7 +176,8 @@ def _beside_reno(rate: str, tp: int) -> Callable[[Entry, Sequence[Run]], Iterato
                 yield relation(
                     "1", f"{words} 16 ms, between those with tp 0 and 0.9", known[0] <= here <= known[1], shown
                 )
-        for rtt in dict.fromkeys(show(run.params.get("rtt")) for run in runs):
+        rtts = [SHORT_RTT] if rate == "250" else list(dict.fromkeys(show(run.params.get("rtt")) for run in runs))
+        for rtt in rtts:
             shares = _fair_shares(runs, tp, rtt)
             if not (rate == "250" and tp == 40):
                 yield within("1", f"{words} {rtt}", shares, *ALIKE)
@@ -199,11 +203,11 @@ for _figure, _rate, _tp in (
     ("5.18", "10", 90),
 ):
     _file = "kato2012-fig5_13-short" if _rate == "250" else "kato2012-fig5_16-short"
-    compares(f"kato2012-fig{_figure}", _file, "1", "2")(_beside_reno(_rate, _tp))
-compares("kato2012-fig5.15", "kato2012-fig5_13-short", "1", "2", "4")(_beside_reno("250", 90))
+    compares(f"kato2012-fig{_figure}", _file, "1", "2", by_metrics=True)(_beside_reno(_rate, _tp))
+compares("kato2012-fig5.15", "kato2012-fig5_13-short", "1", by_metrics=True)(_beside_reno("250", 90))
 
 
-@compares("kato2012-claim5.2.2", "kato2012-fig5_16-short", "1", "numbers")
+@compares("kato2012-claim5.2.2", "kato2012-fig5_16-short", "1", "numbers", by_metrics=True)
 def _gain_at_10(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     """The low-speed half of the two headlines: 10 % in the abstract, 4 % in s5.2.2."""
     base = {(show(r.params.get("rtt")), r.seed): rate(r) for r in runs if r.counted and r.params.get("tp") == 0}

@@ -14,6 +14,8 @@ from schema.catalogue import Entry
 Comparison = Callable[[Entry, Sequence[Run]], Iterator[Check]]
 MEASURED: dict[str, tuple[str, tuple[str, ...], Comparison]] = {}
 """entry → (name of the experiment, parts, function of the entry and the experiment's runs)"""
+BY_METRICS: set[str] = set()
+"""Entries whose function reads nothing but metrics that the experiment names: runs of the record will do."""
 
 FRAME_BITS = 1014 * 8
 """A packet of 1000 bytes on Ethernet: what the emulated links count."""
@@ -24,9 +26,13 @@ LEAST_RTTS = 2
 """A tenth of a short climb is less than the round trips in which a connection begins: so many are let pass (ours)."""
 
 
-def compares(entry: str, experiment: str, *parts: str) -> Callable[[Comparison], Comparison]:
+def compares(
+    entry: str, experiment: str, *parts: str, by_metrics: bool = False
+) -> Callable[[Comparison], Comparison]:
     def register(function: Comparison) -> Comparison:
         MEASURED[entry] = (experiment, parts, function)
+        if by_metrics:
+            BY_METRICS.add(entry)
         return function
 
     return register

@@ -14,7 +14,7 @@ from analysis import claims, published
 from analysis.models import REGISTRY
 from analysis.models.checks import Check
 from analysis.reproduction.beyond import Beyond, Look, look
-from analysis.reproduction.measured import MEASURED
+from analysis.reproduction.measured import BY_METRICS, MEASURED
 from analysis.reproduction.outcomes import Evidence, Judged, judged, of_checks, of_claim, of_row
 from analysis.reproduction.recorded import NOWHERE, Recorded
 from analysis.results import Run, load_experiment, show
@@ -170,6 +170,8 @@ class Decider:
 
     def checks(self, entry: Entry, standing: Standing) -> list[Check]:
         """What comparing an experiment's runs with a model came to, from the runs' records, else from what was noted of them."""
+        if entry.id in BY_METRICS:
+            return list(MEASURED[entry.id][2](entry, standing.runs))
         if not standing.done:
             return list(standing.checks.get(entry.id, ()))
         folders = [run for run in standing.runs if run.path != NOWHERE]
