@@ -156,8 +156,8 @@ ALIKE = (0.8, 1.25)
 
 
 SHORT_RTT = "16ms"
-"""What 40 s at 250 Mbit/s decide: with 320 ms they are 125 round trips, in which nobody gets beyond a tenth of the link; there the runs over the
-thesis' 200 s decide (fig5.13-5.15-long.yml)."""
+"""What 40 s at 250 Mbit/s decide: with 320 ms they are 125 round trips, in which nobody gets beyond a tenth of the link; there the
+runs over the thesis' 200 s decide (fig5.13-5.15-long.yml)."""
 
 
 def _beside_reno(rate: str, tp: int) -> Callable[[Entry, Sequence[Run]], Iterator[Check]]:

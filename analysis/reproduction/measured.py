@@ -26,9 +26,7 @@ LEAST_RTTS = 2
 """A tenth of a short climb is less than the round trips in which a connection begins: so many are let pass (ours)."""
 
 
-def compares(
-    entry: str, experiment: str, *parts: str, by_metrics: bool = False
-) -> Callable[[Comparison], Comparison]:
+def compares(entry: str, experiment: str, *parts: str, by_metrics: bool = False) -> Callable[[Comparison], Comparison]:
     def register(function: Comparison) -> Comparison:
         MEASURED[entry] = (experiment, parts, function)
         if by_metrics:
