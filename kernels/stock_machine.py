@@ -29,7 +29,8 @@ from kernels.stock import unpack as unpack_headers
 RECIPE = 1
 MODULES = (
     "arch/x86/crypto", "crypto", "lib", "net",
-    "drivers/block/virtio_blk.ko", "drivers/net/dummy.ko", "drivers/net/ifb.ko", "drivers/net/veth.ko", "drivers/virtio",
+    "drivers/block/virtio_blk.ko", "drivers/net/dummy.ko", "drivers/net/ifb.ko", "drivers/net/veth.ko",
+    "drivers/virtio",
 )  # fmt: skip
 """Of the distribution's, below its folder `kernel`; with the compression's ending where they have one."""
 SYSTEM = "system"
