@@ -23,7 +23,7 @@ from kernels.conditions import lines_for
 from kernels.source import Source, locate
 
 # Counts up with each change of kernels/build.py (x86: kernels/package.py too) that changes what comes out of it.
-RECIPES = {"um": 1, "um-sanitize": 1, "x86": 2}
+RECIPES = {"um": 1, "um-sanitize": 1, "x86": 3}
 MODULE_SUFFIXES = {".c", ".h", ".S"}
 MODULE_NAMES = {"Kbuild", "Makefile"}
 # um: the virtual host's User-Mode Linux; um-sanitize: the same with KASAN, kmemleak, UBSAN and lockdep; x86: x86-64 for

@@ -17,6 +17,7 @@ PROGRAMS = {"dh_builddeb": "debhelper", "dpkg-buildpackage": "build-essential", 
 """What packing needs besides what compiling does, and the Debian packages that have it."""
 # the kernel's headers and its debugging symbols would only cost time: modules are built in the cache
 PROFILES = "pkg.linux-upstream.nokernelheaders pkg.linux-upstream.nokerneldbg"
+WANTED = "export INITRD=Yes"
 SCRIPT = """\
 #!/bin/sh
 set -e
@@ -40,9 +41,28 @@ def pack_kernel(tree: Path, target: Path, make: tuple[str, ...], local: str, ste
         raise BuildError(f"make bindeb-pkg left {len(packages)} packages linux-image-{release}, not one")
     target.mkdir()
     shutil.move(packages[0], target / packages[0].name)
+    _without_initial_ram_disk(target / packages[0].name, steps)
     for pattern in ("*.deb", "*.changes", "*.buildinfo"):
         for path in tree.parent.glob(pattern):
             path.unlink()
+
+
+def _without_initial_ram_disk(package: Path, steps: Steps) -> None:
+    """Let a machine that installs the kernel make no initial RAM disk for it.
+
+    All that finds a root is built in. That the kernel can unpack such a disk, for machines whose root is in memory, is what
+    the scripts of `make bindeb-pkg` tell the distribution's hooks as "one is wanted".
+    """
+    root = package.with_suffix("")
+    steps.run("unpacking the kernel's package", "dpkg-deb", "--raw-extract", package, root, cwd=package.parent)
+    for name in ("postinst", "postrm", "preinst", "prerm"):
+        script = root / "DEBIAN" / name
+        text = script.read_text()
+        if text.count(WANTED) != 1:
+            raise BuildError(f"make bindeb-pkg made a {name} that does not say '{WANTED}'")
+        script.write_text(text.replace(WANTED, "export INITRD=No"))
+    steps.run("packing the kernel again", "dpkg-deb", "--root-owner-group", "--build", root, package, cwd=package.parent)
+    shutil.rmtree(root)
 
 
 def pack_modules(work: Path, tree: Path, key: str, steps: Steps) -> None:

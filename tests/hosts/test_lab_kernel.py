@@ -123,7 +123,7 @@ def a_kernel_that_does_not_boot_gives_way_to_the_one_before(
 
 
 def broken_package(builds: Builds, folder: Path) -> Path:
-    """Our kernel as one that was packed wrongly: it has an initial RAM disk, which it cannot read, and is to find its root by it."""
+    """Our kernel as one that was packed wrongly: it has an initial RAM disk with nothing in it, and is to find its root by that."""
     (own,) = (builds.kernel / "packages").glob("linux-image-*.deb")
     release, root = builds.kernel_facts["kernel_release"], folder / "broken"
     subprocess.run(["dpkg-deb", "--raw-extract", own, root], check=True)
