@@ -3,17 +3,20 @@
 
     WARPBED_EXTRAS=dask ./warpbed exec python -m benchmarks.engine_overhead --workers 1000 --runs 100000 --sleep-s 60
 
-One process holds Dask's scheduler, testbed.engine's DaskRunner, and the workers: Dask's own, each with its connections and heartbeats over
-TCP, but their tasks sleep without a thread, so that a thousand of them need no machines. Its clock is the process's CPU time, and leaps
-where all of it waits: an hour of sleep takes none, the result does not hang on what else the machine does, and what the workers spend on
-their connections counts as if the scheduler's one CPU did it. What a worker does for itself (it profiles its thread and asks its system
-for memory and disks) is left out, since it takes its own machine's time.
+One process holds Dask's scheduler, testbed.engine's DaskRunner, and the workers, each with its two connections and its heartbeats over TCP;
+their tasks sleep without a thread, so that a thousand of them need no machines. Its clock is the process's CPU time, and leaps where all of
+it waits: an hour of sleep takes none, the result does not hang on what else the machine does, and what the workers spend on their
+connections counts as if the scheduler's one CPU did it.
+
+--workers-are dask: Dask's own workers. What a worker does for itself (it profiles its thread and asks its system for memory and disks) is
+left out, since it takes its own machine's time. --workers-are sleepers (default): benchmarks/sleepers.py, which say to the scheduler what
+Dask's workers say, and keep nothing: most of the others' memory and half of their CPU time is not the scheduler's.
 
 What a run is expected to take is drawn evenly between (1 - spread) and (1 + spread) times the mean, and what it takes between (1 - error)
 and (1 + error) times that: the quickstart's twelve runs, which should all take equally long, differ so.
 
 Printed now and then and at the end: that clock, beside the one of a list schedule of the same runs, longest first, that costs nothing;
-CPU time a run; memory.
+CPU time a run; the process's memory at that moment.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from base.paths import ROOT
+from benchmarks import sleepers
 from hosts.per_kernel import RunHosts
 from testbed.engine import conductor, stub
 from testbed.engine.conductor import DaskRunner
@@ -55,9 +59,10 @@ OF_WORKERS = {
     "distributed.admin.tick.limit": "100000s",
 }
 """What workers do on their own machines, in Dask's configuration."""
+WORKERS = ("sleepers", "dask")
 SLEEPING = "sleeping"
 """A kind of cluster of this benchmark."""
-TOLD_S = 10.0
+TOLD_RUNS = 2000
 FILES = 65536
 """Open files of a process that a thousand connections need."""
 
@@ -196,7 +201,7 @@ class Loops(asyncio.DefaultEventLoopPolicy):
 
 
 async def pool(address: str, count: int) -> None:
-    """That many workers, on this loop."""
+    """That many of Dask's workers, on this loop."""
     from distributed import Worker
 
     made = [Worker(address, nthreads=1, name=str(n), dashboard_address=None) for n in range(count)]
@@ -219,8 +224,14 @@ def many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def measure(workers: int, jobs: list[Job], error: float, folder: Path) -> None:
-    """Make the runs, and print what they cost."""
+def memory_mb() -> float:
+    """What this process has of the machine's memory now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def measure(workers: int, jobs: list[Job], error: float, folder: Path, kind: str) -> None:
+    """Make the runs, and print what they cost. kind: of WORKERS"""
     import dask
 
     from testbed.engine import clusters
@@ -232,26 +243,29 @@ def measure(workers: int, jobs: list[Job], error: float, folder: Path) -> None:
     Supplies.artifacts = lambda self, kernel: ()  # type: ignore[method-assign]
     host: Any = NoHost()
     clusters.KINDS[SLEEPING] = scheduler_alone
-    ideal_s = least_s([length_s(job, error) for job in longest_first(jobs)], workers)
+    lengths_s = {job.run_id: length_s(job, error) for job in longest_first(jobs)}
+    ideal_s = least_s(list(lengths_s.values()), workers)
     with clusters.client_of("", SLEEPING, 0) as client:
-        client.sync(pool, client.scheduler.address, workers)
+        if kind == "dask":
+            client.sync(pool, client.scheduler.address, workers)
+        else:
+            client.sync(sleepers.pool, client.scheduler.address, workers, lengths_s)
         gc.freeze()
-        done = told_s = 0.0
+        print(f"{workers} workers are there; {memory_mb():.0f} MB", flush=True)
+        done = 0
         begun, cpu = Clock.now(), time.process_time()
 
         def told(last: str = "") -> None:
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
             print(
-                f"{done:.0f} of {len(jobs)} runs, {Clock.now() - begun:.1f} s{last}; "
-                f"{1e3 * (time.process_time() - cpu) / done:.2f} ms of CPU a run; {memory:.0f} MB",
+                f"{done} of {len(jobs)} runs, {Clock.now() - begun:.1f} s{last}; "
+                f"{1e3 * (time.process_time() - cpu) / done:.2f} ms of CPU a run; {memory_mb():.0f} MB",
                 flush=True,
             )
 
         def count(event: dict[str, Any]) -> None:
-            nonlocal done, told_s
+            nonlocal done
             done += event["event"] == "done"
-            if time.monotonic() - told_s > TOLD_S:
-                told_s = time.monotonic()
+            if done % TOLD_RUNS == 0:
                 told()
 
         runner = Sleeping(Ordered(folder, SLEEPING), RunHosts(host), client, count)
@@ -274,11 +288,12 @@ def main() -> None:
     parser.add_argument(
         "--error", type=float, default=0.2, help="lengths are drawn within this share of what is expected"
     )
+    parser.add_argument("--workers-are", choices=WORKERS, default="sleepers")
     asked = parser.parse_args()
     many_files()
     with tempfile.TemporaryDirectory(prefix="warpbed-engine-") as folder:
         jobs = sleeping_jobs(asked.runs, asked.sleep_s, asked.spread)
-        measure(asked.workers, jobs, asked.error, Path(folder))
+        measure(asked.workers, jobs, asked.error, Path(folder), asked.workers_are)
 
 
 if __name__ == "__main__":
