@@ -21,6 +21,9 @@ from testbed.engine import stub
 LOCAL = "local"
 CONNECT_S = 30
 """How long a scheduler may take to answer."""
+KEPT_MESSAGES = 10
+"""A scheduler keeps the last messages to each worker for its developers, and with them whole runs of 15 kB: Dask's thousand would be 15 GB
+for a thousand workers."""
 
 
 def _jobqueue(name: str) -> Callable[[int], Any]:
@@ -114,6 +117,8 @@ def client_of(scheduler: str, kind: str, workers: int) -> Iterator[Any]:
             "distributed.scheduler.work-stealing": False,
             "distributed.scheduler.worker-saturation": 1.0,
             "distributed.worker.daemon": False,
+            "distributed.admin.low-level-log-length": KEPT_MESSAGES,
+            "distributed.admin.large-graph-warning-threshold": "1GB",
         }
     )
     with contextlib.ExitStack() as stack:

@@ -151,6 +151,28 @@ def test_the_scheduler_holds_few_runs_at_a_time(made: Made, jobs: list[Job], cli
     assert 3 <= most <= 3 + 3 // conductor.AHEAD
 
 
+def test_the_scheduler_keeps_few_of_the_runs_that_it_has_sent(
+    jobs: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its memory would grow with their number: Dask keeps a thousand messages to each worker, and they hold the runs."""
+    from distributed import LocalCluster
+
+    def one_worker(_workers: int) -> Any:
+        make: Any = LocalCluster
+        return make(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, protocol="inproc")
+
+    monkeypatch.setitem(clusters.KINDS, "local", one_worker)
+    monkeypatch.setattr(stub, "run_task", sleeps)
+    monkeypatch.setattr(clusters, "KEPT_MESSAGES", 3)
+    host: Any = FakeHost()
+    (tmp_path / "results").mkdir()
+    with clusters.client_of("", "local", 1) as client:
+        summary = DaskRunner(Results(tmp_path / "results", "small"), RunHosts(host), client, print).run_all(jobs)
+        (stream,) = client.cluster.scheduler.stream_comms.values()
+        assert len(summary.done) == RUNS and stream.batch_count >= RUNS
+        assert len(stream.recent_message_log) == 3
+
+
 def test_a_run_that_fails_on_one_worker_is_tried_on_another(made: Made, jobs: list[Job], tmp_path: Path) -> None:
     runner, events = made(fails_at_0, retries=3)
     summary = runner.run_all(jobs)
