@@ -138,8 +138,9 @@ def _view(database: Any, kind: str, folders: Sequence[RunFolder], ids: Sequence[
     parts = []
     for run_id, folder in zip(ids, folders, strict=True):
         if file := folder.records.get(kind):
+            schema = pq.read_schema(file)
             columns = ", ".join(
-                f"CAST({_read(name, pq.read_schema(file))} AS {TYPES[wanted]}) AS {_quoted(name)}"
+                f"CAST({_read(name, schema)} AS {TYPES[wanted]}) AS {_quoted(name)}"
                 for name, wanted in records.SCHEMAS[kind]
             )
             place = str(file).replace("'", "''")

@@ -23,6 +23,7 @@ from plan.model import Plan
 from plan.samples import MAGIC
 from testbed import results as published
 from testbed import runner
+from testbed.campaign import conductor as conductor_module
 from testbed.campaign import remote
 from testbed.campaign.conductor import Conductor
 from testbed.campaign.ends import End
@@ -84,6 +85,26 @@ class Case(Protocol):
         """What does not hold. whole: after a command that says it is done; settled: after one in which nothing failed."""
 
 
+class Waits:
+    """The conductor's clock: its patience is used up by what it waits, not by how slow this machine is, and no wait takes time."""
+
+    def __init__(self) -> None:
+        self._waited_s = 0.0
+
+    def monotonic(self) -> float:
+        return self._waited_s
+
+    @staticmethod
+    def time_ns() -> int:
+        return time.time_ns()
+
+    def time(self) -> float:
+        return time.time() + self._waited_s
+
+    def sleep(self, seconds: float) -> None:
+        self._waited_s += seconds
+
+
 class Transfer:
     """A campaign's transfer: from the files at its two ends to a run folder here. The ends answer from this process; all
     that happens on this machine is the real thing (conductor, journal, collecting, publishing)."""
@@ -102,10 +123,11 @@ class Transfer:
     def work(self) -> int:
         imitate(remote, "ask", self._ask)
         imitate(remote, "fetch", self._fetch)
+        imitate(conductor_module, "time", Waits())
         campaign = load(self.ends.with_name("c.yml"))[0]
         journal = Journal(self.results / "demo")
         conductor = Conductor(
-            campaign, ENDS, Results(self.results, "demo"), journal, print, lambda: False, retry_s=0.01, again=True
+            campaign, ENDS, Results(self.results, "demo"), journal, print, lambda: False, retry_s=0.5, again=True
         )
         return ended(lambda: self._conduct(conductor, journal))
 

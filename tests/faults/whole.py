@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Let every call of a command to the kernel fail, one after the other (tests/faults); prints a row per case and error.
 
-    python -m tests.faults.whole [--case NAME] [--error NAME] [--stays] [--first N] [--step N] [--record]
+    python -m tests.faults.whole [--case NAME] [--error NAME] [--stays] [--first N] [--step N] [--beside N] [--record]
 
 Each repetition is a command with the n-th call failing (or, with --stays, all from there on), the invariants, the command again, and
-the invariants again. All of it is some 40 minutes of CPU. --record puts the counts into docs/reliability.json, from which
+the invariants again. All of it is some 40 minutes of CPU. --beside: so many processes share the numbers, which helps where a case waits
+for others, as `store load` does for its database (each process has one of its own). --record puts the counts into docs/reliability.json, from which
 `python -m tests.reliability` writes the tables of docs/reliability.md.
 """
 
@@ -16,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ def main() -> int:
     parser.add_argument("--stays", action="store_true")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--step", type=int, default=1)
+    parser.add_argument("--beside", type=int, default=1)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     chosen = [options.case] if options.case else COMMANDS
@@ -43,7 +46,7 @@ def main() -> int:
     violations = 0
     for error, stays in ways:
         for case in chosen:
-            outcome = row(case, error, options.first, options.step, stays=stays)
+            outcome = shared(case, error, options.first, options.step, options.beside, stays=stays)
             wrong: list[str] = outcome.pop("violations")
             violations += len(wrong)
             print(json.dumps({**outcome, "violations": len(wrong)}), flush=True)
@@ -52,6 +55,20 @@ def main() -> int:
                 entry = {"first": options.first, "step": options.step, **outcome, "violations": len(wrong)}
                 reliability.add("faults", f"{case} {error}{' stays' if stays else ''}", entry)
     return 1 if violations else 0
+
+
+def shared(case: str, error: str, first: int, step: int, beside: int, *, stays: bool) -> dict[str, Any]:
+    """The numbers first, first + step … as rows of `beside` processes, added up."""
+    with ThreadPoolExecutor(beside) as pool:
+        rows = list(pool.map(lambda n: row(case, error, first + n * step, beside * step, stays=stays), range(beside)))
+    return {
+        **rows[0],
+        "calls": max(one["calls"] for one in rows),
+        "faults": sum(one["faults"] for one in rows),
+        "refused": sum(one["refused"] for one in rows),
+        "passed_whole": all(one["passed_whole"] for one in rows),
+        "violations": [text for one in rows for text in one["violations"]],
+    }
 
 
 def row(case: str, error: str, first: int, step: int, *, stays: bool) -> dict[str, Any]:
