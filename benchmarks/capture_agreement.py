@@ -121,11 +121,11 @@ def tshark(capture: Path) -> Seen:
 
 
 def tcptrace(capture: Path) -> Seen:
-    words = subprocess.run(
+    output = subprocess.run(
         ["tcptrace", "-n", "-l", "-r", str(capture)], capture_output=True, text=True, check=True
     ).stdout
     seen = Seen()
-    for block in re.split(r"^TCP connection \d+:$", words, flags=re.MULTILINE)[1:]:
+    for block in re.split(r"^TCP connection \d+:$", output, flags=re.MULTILINE)[1:]:
         hosts = re.findall(r"^\thost \S+\s+(\S+):(\d+)", block, re.MULTILINE)
         a, b = [(str(ip_address(host)), int(port)) for host, port in hosts]  # IPv6 comes with leading zeros
         rows = {
@@ -139,23 +139,23 @@ def tcptrace(capture: Path) -> Seen:
 
 def agreement(capture: Path, packets: int = PACKETS) -> Found:
     """Compare the three on the beginning of a capture."""
-    found = Found()
+    report = Found()
     with tempfile.TemporaryDirectory(prefix="warpbed-") as folder:
         cut = beginning(capture, Path(folder) / "x.pcap", packets)
         mine, wireshark, ostermann = ours(cut, Path(folder)), tshark(cut), tcptrace(cut)
     for way, count in mine.counts.items():
-        found.packets += count["packets"]
-        found.samples += count["rtt_samples"]
-        _counts(found, "tshark", way, count, wireshark.counts.get(way, Counter()))
-        _counts(found, "tcptrace", way, count, ostermann.counts.get(way, Counter()))
-    _samples(found, mine, wireshark)
-    return found
+        report.packets += count["packets"]
+        report.samples += count["rtt_samples"]
+        _counts(report, "tshark", way, count, wireshark.counts.get(way, Counter()))
+        _counts(report, "tcptrace", way, count, ostermann.counts.get(way, Counter()))
+    _samples(report, mine, wireshark)
+    return report
 
 
-def _counts(found: Found, tool: str, way: Way, mine: Counter[str], theirs: Counter[str]) -> None:
+def _counts(report: Found, tool: str, way: Way, mine: Counter[str], theirs: Counter[str]) -> None:
     def unless(same: bool, what: str) -> None:
         if not same:
-            found.unexplained.append(f"{tool}: {what} of {way}: {dict(mine)} here, {dict(theirs)} there")
+            report.unexplained.append(f"{tool}: {what} of {way}: {dict(mine)} here, {dict(theirs)} there")
 
     unless(mine["packets"] == theirs["packets"], "packets")
     unless(mine["payload_bytes"] == theirs["payload_bytes"], "bytes")
@@ -165,50 +165,50 @@ def _counts(found: Found, tool: str, way: Way, mine: Counter[str], theirs: Count
     if more:
         # what each of these kinds can make up for, and in which direction
         if more < 0 and -more <= theirs["keep_alive_bytes"]:
-            found.explained[f"{tool}: a byte sent again called a keep-alive"] -= more
+            report.explained[f"{tool}: a byte sent again called a keep-alive"] -= more
         elif more > 0 and tool == "tcptrace" and more <= mine["keep_alives"]:
-            found.explained[f"{tool}: a keep-alive's byte called a retransmission"] += more
+            report.explained[f"{tool}: a keep-alive's byte called a retransmission"] += more
         elif more > 0 and theirs["gaps_shown_by_acks"]:
-            found.explained[f"{tool}: retransmissions into a gap that only an ACK's sequence number showed"] += more
+            report.explained[f"{tool}: retransmissions into a gap that only an ACK's sequence number showed"] += more
         else:
             unless(False, "retransmissions and packets out of order together")
     elif their_late > late:
-        found.explained[f"{tool}: retransmissions called out of order"] += their_late - late
+        report.explained[f"{tool}: retransmissions called out of order"] += their_late - late
     elif their_late < late:
-        found.explained[f"{tool}: packets out of order called retransmissions"] += late - their_late
+        report.explained[f"{tool}: packets out of order called retransmissions"] += late - their_late
     if not late and not more and (tool == "tshark" or not their_late):
         bytes_more = theirs["retransmitted_bytes"] - mine["retransmitted_bytes"]
         if tool == "tcptrace" and 0 < bytes_more <= again:
-            found.explained["tcptrace: a SYN or FIN sent again counted as a byte"] += bytes_more
+            report.explained["tcptrace: a SYN or FIN sent again counted as a byte"] += bytes_more
         else:
             unless(bytes_more == 0, "retransmitted bytes")
     if tool == "tcptrace":
         samples_more = theirs["rtt_samples"] - mine["rtt_samples"]
         if 0 < abs(samples_more) <= again + late:
-            found.explained["tcptrace: RTT samples in a recovery"] += abs(samples_more)
+            report.explained["tcptrace: RTT samples in a recovery"] += abs(samples_more)
         else:
             unless(samples_more == 0, "RTT samples")
 
 
-def _samples(found: Found, mine: Seen, theirs: Seen) -> None:
+def _samples(report: Found, mine: Seen, theirs: Seen) -> None:
     """Sample by sample: those of both are the same, the others of a kind that is known."""
     for key, their in theirs.samples.items():
         rtt, count = mine.samples.get(key), mine.counts[key[1]]
         if rtt is not None:
             if abs(rtt - (their or 0)) > PRINTED_S:
-                found.unexplained.append(f"tshark: RTT at {key}: {rtt} here, {their} there")
+                report.unexplained.append(f"tshark: RTT at {key}: {rtt} here, {their} there")
         elif key in theirs.handshakes:  # counted, but no row of `acks`: no data are out yet
             continue
         elif count["retransmitted_packets"] or count["out_of_order_packets"]:
-            found.explained["tshark: RTT samples that are ambiguous or waited for another segment"] += 1
+            report.explained["tshark: RTT samples that are ambiguous or waited for another segment"] += 1
         else:
-            found.unexplained.append(f"tshark: RTT {their} at {key}, none here")
+            report.unexplained.append(f"tshark: RTT {their} at {key}, none here")
     for key, rtt in mine.samples.items():
         if rtt is not None and key not in theirs.samples:
             if rtt == 0:
-                found.explained["tshark: no RTT of 0"] += 1
+                report.explained["tshark: no RTT of 0"] += 1
             else:
-                found.unexplained.append(f"tshark: no RTT at {key}, {rtt} here")
+                report.unexplained.append(f"tshark: no RTT at {key}, {rtt} here")
 
 
 def captures(path: Path) -> Iterator[Path]:

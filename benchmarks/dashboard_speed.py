@@ -162,9 +162,9 @@ def ingestion(database: store_lab.Database, place: Path) -> dict[str, Any]:
     rows, taken_s = 0, 0.0
     with connected("writer", database.url, autocommit=True) as connection:
         for run in folder.find(results):
-            found = folder.read(run)
+            records = folder.read(run)
             begun = time.monotonic()
-            rows += ingest.ingest(connection, found)[1]
+            rows += ingest.ingest(connection, records)[1]
             taken_s += time.monotonic() - begun
     return {"rows": rows, "seconds": round(taken_s, 2), "rows_per_s": round(rows / taken_s)}
 

@@ -49,9 +49,9 @@ def taken(file: Path, workers: int, folder: Path) -> Taken:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment()) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            if found := DONE.match(line):
+            if done := DONE.match(line):
                 last_s = time.monotonic() - begun
-                each.append(float(found[1]))
+                each.append(float(done[1]))
                 first_s = first_s or last_s - each[0]
     if process.returncode:
         raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
@@ -72,12 +72,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="warpbed-workers-") as folder:
         file = Path(folder) / "quickstart.yml"
         file.write_text(text)
-        found = [taken(file, workers, Path(folder)) for workers in (1, 2)]
-    for workers, one in enumerate(found, 1):
+        times = [taken(file, workers, Path(folder)) for workers in (1, 2)]
+    for workers, one in enumerate(times, 1):
         print(
             f"{workers:7}{one.whole_s:10.1f}{one.before_s:14.2f}{one.after_s:12.2f}{one.runs_s:8.1f}{one.run_s:9.2f}{one.cpu_s:7.1f}"
         )
-    alone, both = found
+    alone, both = times
     print(
         f"two beside one: {alone.whole_s / both.whole_s:.2f} times as fast, the runs alone {alone.runs_s / both.runs_s:.2f} times; "
         f"a run takes {both.run_s / alone.run_s:.2f} times as long beside another"

@@ -61,8 +61,8 @@ def known(kernel: GuestKernel) -> Mapping[str, str] | None:
 
 def all_known() -> dict[str, dict[str, str]]:
     """Identity → name → digest."""
-    found: dict[str, dict[str, str]] = json.loads(DIGESTS.read_text())
-    return found
+    digests: dict[str, dict[str, str]] = json.loads(DIGESTS.read_text())
+    return digests
 
 
 def record(kernel: GuestKernel, digests: Mapping[str, str]) -> None:

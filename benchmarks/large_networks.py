@@ -166,21 +166,21 @@ def main() -> int:
     for case in CASES:
         if options.only not in case.name:
             continue
-        found = measure(case, kernel, options.cpu)
-        again = measure(case, kernel, options.cpu).digest if options.twice else found.digest
-        if again != found.digest or found.verdict != "valid" or found.limited_s or found.lacked_memory:
+        measured = measure(case, kernel, options.cpu)
+        again = measure(case, kernel, options.cpu).digest if options.twice else measured.digest
+        if again != measured.digest or measured.verdict != "valid" or measured.limited_s or measured.lacked_memory:
             code = 1
-        print(f"{case.name:18}" + "".join(f"{cell:>9}" for cell in _cells(case, found)), end="")
-        print(("  same" if again == found.digest else "  DIFFERENT") if options.twice else "", flush=True)
+        print(f"{case.name:18}" + "".join(f"{cell:>9}" for cell in _cells(case, measured)), end="")
+        print(("  same" if again == measured.digest else "  DIFFERENT") if options.twice else "", flush=True)
     return code
 
 
-def _cells(case: Case, found: Found) -> list[str]:
+def _cells(case: Case, result: Found) -> list[str]:
     targets = ["" if target is None else f"{target:g}" for target in (case.up_s, case.all_s)]
-    used = "" if found.used is None else f"{found.used:.2%}"
-    limited = "memory" if found.lacked_memory else f"{found.limited_s:g} s"
-    measured = [f"{found.goodput_mbps:.1f}", used, limited, f"{found.memory_mib:.0f}", found.verdict]
-    return [f"{found.up_s:.1f}", targets[0], f"{found.all_s:.1f}", targets[1], *measured]
+    used = "" if result.used is None else f"{result.used:.2%}"
+    limited = "memory" if result.lacked_memory else f"{result.limited_s:g} s"
+    measured = [f"{result.goodput_mbps:.1f}", used, limited, f"{result.memory_mib:.0f}", result.verdict]
+    return [f"{result.up_s:.1f}", targets[0], f"{result.all_s:.1f}", targets[1], *measured]
 
 
 if __name__ == "__main__":

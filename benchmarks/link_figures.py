@@ -54,8 +54,8 @@ class Word:
 
 def columns(run: Run, kind: str, *names: str) -> tuple[NDArray[np.float64], ...]:
     """Columns of the flow's records, those rows where none of them is missing."""
-    found = records.collect(run.path / "records" / f"{kind}.parquet", ["flow"], list(names))[("f1",)]
-    values = [np.asarray(found[name], dtype=float) for name in names]
+    record = records.collect(run.path / "records" / f"{kind}.parquet", ["flow"], list(names))[("f1",)]
+    values = [np.asarray(record[name], dtype=float) for name in names]
     whole = ~np.any([np.isnan(value) for value in values], axis=0)
     return tuple(value[whole] for value in values)
 
@@ -215,12 +215,12 @@ def made(name: str, results: Path) -> dict[str, Run]:
         file.write_text(text_of(name))
         executed(file, results, "--jobs", "1")
     word, runs = WORDS[name], load_experiment(results / f"link-{name}")
-    found: dict[str, Run] = {}
+    by_label: dict[str, Run] = {}
     for label, case in word.cases.items():
         wanted: dict[str, Any] = dict(zip(word.places, case, strict=True))
         fitting = [run for run in runs if run.complete and run.params == wanted]
-        found[label] = max(fitting, key=lambda run: run.timing.get("ended", 0))
-    return found
+        by_label[label] = max(fitting, key=lambda run: run.timing.get("ended", 0))
+    return by_label
 
 
 def drawn(name: str, runs: Mapping[str, Run], folder: Path) -> Path:

@@ -128,7 +128,7 @@ def _make_run(path: Path, case: Case, experiment: str, duration_s: float, spec: 
     (path / "raw").mkdir()
     if case.kind == "cut-off":
         return
-    found: dict[str, Any] = {}
+    records: dict[str, Any] = {}
     context = {
         "duration_s": duration_s,
         "warmup_s": 0.0,
@@ -136,7 +136,7 @@ def _make_run(path: Path, case: Case, experiment: str, duration_s: float, spec: 
     }
     if case.kind == "complete":
         _write_records(path / "records", case, _rounds(case, duration_s), duration_s)
-        found = metrics.compute(path, context)
+        records = metrics.compute(path, context)
     failed = case.kind == "failed"
     run = {
         "format": 1,
@@ -150,7 +150,7 @@ def _make_run(path: Path, case: Case, experiment: str, duration_s: float, spec: 
         if failed
         else None,
         "verdict": None if failed else {"value": case.verdict, "reasons": list(case.reasons)},
-        "metrics": found,
+        "metrics": records,
         "spec": {**_spec(case, experiment, duration_s), **spec},
         "environment": _environment(case),
         "timing": {"virtual_s": duration_s, "wall_s": round(duration_s / 9.7, 2)},

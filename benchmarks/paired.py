@@ -54,14 +54,14 @@ def _children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def command_of(case: str, folder: Path, number: int, made: Path) -> list[str]:
-    """The command of a case; number: of the repetition, which has results of its own. made: results that are there already."""
+def command_of(case: str, folder: Path, number: int, existing: Path) -> list[str]:
+    """The command of a case; number: of the repetition, which has results of its own. existing: results that are there already."""
     if case == "check":
         return ["check", "experiments/quickstart.yml"]
     if case == "collect":
-        (capture,) = made.glob("paired/*/raw/s1-eth0.pcap")
+        (capture,) = existing.glob("paired/*/raw/s1-eth0.pcap")
         return ["collect", str(capture), "--out", str(folder / f"collected-{number}")]
-    results = made if case == NOTHING else folder / f"results-{number}"
+    results = existing if case == NOTHING else folder / f"results-{number}"
     return ["run", str(experiment(SMALLEST if case == NOTHING else case, folder)), "--jobs=1", f"--results={results}"]
 
 

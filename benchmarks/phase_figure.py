@@ -32,11 +32,11 @@ Cells = dict[float, NDArray[np.float64]]
 def cells(folder: Path, overhead: str) -> Cells:
     """Of the complete runs with this overhead, by delay; the first word of the parameter is the first flow's."""
     runs = [run for run in load_experiment(folder) if run.complete and run.params["overhead"] == overhead]
-    found: dict[float, list[float]] = {}
+    by_cell: dict[float, list[float]] = {}
     for run in runs:
         delay = quantities.delay_ns(str(run.params["delay"]).split()[1]) / 1e6
-        found.setdefault(delay, []).append(run.metrics["jain_index"])
-    return {delay: np.array(found[delay]) for delay in sorted(found)}
+        by_cell.setdefault(delay, []).append(run.metrics["jain_index"])
+    return {delay: np.array(by_cell[delay]) for delay in sorted(by_cell)}
 
 
 def table(none: Cells, auto: Cells) -> str:
@@ -54,7 +54,7 @@ def table(none: Cells, auto: Cells) -> str:
 
 def half_width(values: NDArray[np.float64]) -> float:
     """Half of the 95 % interval of the mean."""
-    interval = found.t_interval if (found := estimate(values.tolist())) is not None else None
+    interval = mean.t_interval if (mean := estimate(values.tolist())) is not None else None
     assert interval is not None, "one seed has no interval"
     return (interval.high - interval.low) / 2
 

@@ -122,20 +122,20 @@ def value_of(metrics: dict[str, Any], name: str) -> float | None:
     """A metric, or a part of it: `initial_packets.1`, `timeouts.f1`."""
     metric, _, part = name.partition(".")
     value = metrics[metric]
-    found: float | None = value[part] if part else value
-    return found
+    number: float | None = value[part] if part else value
+    return number
 
 
 def measured(case: Case, reading: Reading, folder: Path) -> list[float | None]:
     """The case's metrics with one reading."""
-    words = {"cca": reading.cca, "start": reading.start}
+    flow = {"cca": reading.cca, "start": reading.start}
     text = FILE.format(
-        **words,
+        **flow,
         seconds=case.seconds,
         buffer=case.buffer,
         ack=case.ack,
         loss=case.loss,
-        flows=case.flows.format(**words),
+        flows=case.flows.format(**flow),
     )
     (folder / "experiment.yml").write_text(text)
     executed(folder / "experiment.yml", folder / "results")
@@ -158,8 +158,8 @@ def main() -> None:
         for reading in case.readings:
             with tempfile.TemporaryDirectory(prefix="warpbed-readings-") as folder:
                 numbers = measured(case, reading, Path(folder))
-            words = ("none" if number is None else f"{number:.4g}" for number in numbers)
-            print(f"| {reading.name} | " + " | ".join(words) + " |", flush=True)
+            cells = ("none" if number is None else f"{number:.4g}" for number in numbers)
+            print(f"| {reading.name} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

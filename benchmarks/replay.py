@@ -69,8 +69,8 @@ def matrix(kernel: GuestKernel, options: argparse.Namespace) -> int:
                 others = 0
                 for _ in range(1 if options.write else options.times):
                     raw = Path(folder) / str(replays)
-                    found = golden.run(name, kernel, raw, options.cpu, condition.execute)
-                    others += found != firsts.setdefault(name, found)
+                    digest = golden.run(name, kernel, raw, options.cpu, condition.execute)
+                    others += digest != firsts.setdefault(name, digest)
                     replays += 1
                 differing += others
                 print(f"{others or 'same':>21}", end="", flush=True)
@@ -113,11 +113,11 @@ def counted(kernel: GuestKernel, until: int, file: Path, cpu: int) -> int:
 def outcome(kernel: GuestKernel, name: str, condition: str, raw: Path, cpu: int, packets: str) -> str:
     """Which kind of count a replay is."""
     try:
-        found = golden.run(name, kernel, raw, cpu, HOW[condition].execute)
+        digest = golden.run(name, kernel, raw, cpu, HOW[condition].execute)
     except RuntimeError as error:
         print(f"{name}, {condition}: {error}", flush=True)
         return replay_counts.FAILED
-    return replay_counts.SAME if found == packets else replay_counts.DIFFERING
+    return replay_counts.SAME if digest == packets else replay_counts.DIFFERING
 
 
 def write_page() -> None:

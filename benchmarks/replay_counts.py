@@ -28,8 +28,8 @@ SAME, DIFFERING, FAILED = KINDS = ("same", "differing", "failed")
 
 
 def read(file: Path = FILE) -> Counts:
-    found: Counts = json.loads(file.read_text()) if file.exists() else {}
-    return found
+    counts: Counts = json.loads(file.read_text()) if file.exists() else {}
+    return counts
 
 
 def add(file: Path, identity: str, run: str, condition: str, packets: str, kind: str) -> None:
@@ -97,8 +97,8 @@ def _cell(runs: Mapping[str, Mapping[str, Any]], condition: str | None) -> str:
     )
     if not done and not failed:
         return "–"
-    words = f"{done}, {differing or 'none'} {'differ' if differing > 1 else 'differs'}"
-    return words + (f", {failed} more failed" if failed else "")
+    text = f"{done}, {differing or 'none'} {'differ' if differing > 1 else 'differs'}"
+    return text + (f", {failed} more failed" if failed else "")
 
 
 def _linux(identity: str) -> str:
@@ -112,7 +112,7 @@ def _version(identity: str) -> list[int]:
 
 def page(text: str, lines: Iterable[str]) -> str:
     """The page with its table as the counts say."""
-    text, places = MARK.subn(lambda found: f"{found[1]}{chr(10).join(lines)}\n{found[2]}", text)
+    text, places = MARK.subn(lambda match: f"{match[1]}{chr(10).join(lines)}\n{match[2]}", text)
     if places != 1:
         raise ValueError(f"{PAGE}: {places} places for the table of replays")
     return text

@@ -95,12 +95,12 @@ def results(
     folder: Path, duration_s: float = 20.0, cases: tuple[Case, ...] | None = None, *, experiment: str = "quickstart"
 ) -> Path:
     """An experiment's results with every kind of record, made without running anything."""
-    made = make_results(folder, cases or CASES, experiment=experiment, duration_s=duration_s)
-    for run in sorted(made.glob("*/run.json")):
+    folders = make_results(folder, cases or CASES, experiment=experiment, duration_s=duration_s)
+    for run in sorted(folders.glob("*/run.json")):
         document = json.loads(run.read_text())
         if document["status"] == "complete":
             complete(run.parent, document, duration_s)
-    return made
+    return folders
 
 
 def complete(run: Path, document: Mapping[str, Any], duration_s: float) -> None:

@@ -36,31 +36,31 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Colle
     """
     start_ns = int(facts["start_realtime_ns"])
     damage: list[Damage] = []
-    found = wire.read(raw, plan, start_ns, damage, facts.get("node_clocks"))
-    records.write(out, "acks", found.acks)
+    wired = wire.read(raw, plan, start_ns, damage, facts.get("node_clocks"))
+    records.write(out, "acks", wired.acks)
     applications.collect(raw, out, plan)
     nodes = [node.name for node in plan.network.nodes]
 
     def when(node: int, time_ns: int) -> int:
-        return found.clocks.correct(nodes[node], time_ns) if node < len(nodes) else time_ns
+        return wired.clocks.correct(nodes[node], time_ns) if node < len(nodes) else time_ns
 
-    unseen = connections.uncaptured(raw, plan, set(found.flows["flow"]))
-    flow_of = {**found.flow_of, **{unique.endpoints: unique.name for unique in unseen if unique.is_alone}}
+    unseen = connections.uncaptured(raw, plan, set(wired.flows["flow"]))
+    flow_of = {**wired.flow_of, **{unique.endpoints: unique.name for unique in unseen if unique.is_alone}}
     probe = samples = None
     if plan.tcp_probe:
         to_realtime_ns = start_ns - int(facts["start_monotonic_ns"])
-        probe = tcp_probe.rows(raw, flow_of, found.initial_seq, to_realtime_ns, start_ns, damage)
+        probe = tcp_probe.rows(raw, flow_of, wired.initial_seq, to_realtime_ns, start_ns, damage)
         records.write(out, "sockets", probe)
     if plan.sockets_interval_s is not None:
         samples = sockets.rows(raw / "sockets.bin", flow_of, start_ns, damage, when)
         record = {name: values for name, values in samples.items() if name not in sockets.COUNTERS}
         records.write(out, "tcp_info", record)
     flows, intervals, sources = uncaptured.read(unseen, probe, samples, plan, start_ns)
-    captured = uncaptured.completed(found.flows, found.sources, probe, samples)
+    captured = uncaptured.completed(wired.flows, wired.sources, probe, samples)
     records.write(out, "flows", uncaptured.joined("flows", captured, flows))
-    records.write(out, "intervals", uncaptured.joined("intervals", found.intervals, intervals))
-    sources = {**found.sources, **sources}
+    records.write(out, "intervals", uncaptured.joined("intervals", wired.intervals, intervals))
+    sources = {**wired.sources, **sources}
     if plan.queues_interval_s is not None:
         interfaces = {name: node["interfaces"] for name, node in facts["environment"]["nodes"].items()}
         records.write(out, "queues", queues.rows(raw / "queues.bin", nodes, interfaces, start_ns, damage, when))
-    return Collected(tuple(damage), found.clocks.report(), sources, found.packets)
+    return Collected(tuple(damage), wired.clocks.report(), sources, wired.packets)

@@ -75,21 +75,21 @@ def uncaptured(raw: Path, plan: Plan, seen: set[str]) -> list[Connection]:
     Raises CollectError where a program of the traffic left no file, or a damaged one.
     """
     addresses = {name: node.address for name, node in address_plan(plan.network).items()}
-    found: list[Connection] = []
+    connections: list[Connection] = []
     for flow in plan.flows:
         if not flow.recorded or flow.name in seen or not are_known(flow):
             continue
-        found += _of_traffic(raw, plan, flow, addresses) if flow.app in TOLD else _of_flow(raw, flow, addresses)
-    times = Counter(connection.endpoints for connection in found)
-    return [replace(connection, is_alone=times[connection.endpoints] == 1) for connection in found]
+        connections += _of_traffic(raw, plan, flow, addresses) if flow.app in TOLD else _of_flow(raw, flow, addresses)
+    times = Counter(connection.endpoints for connection in connections)
+    return [replace(connection, is_alone=times[connection.endpoints] == 1) for connection in connections]
 
 
 def names_by_port(raw: Path, plan: Plan, flow: FlowPlan) -> dict[int, str]:
     """Names of the connections of traffic as they were opened, by their ports; nothing of a port that came twice."""
     addresses = {name: node.address for name, node in address_plan(plan.network).items()}
-    found = list(_of_traffic(raw, plan, flow, addresses))
-    times = Counter(connection.src_port for connection in found)
-    return {one.src_port: one.name for one in found if times[one.src_port] == 1}
+    connections = list(_of_traffic(raw, plan, flow, addresses))
+    times = Counter(connection.src_port for connection in connections)
+    return {one.src_port: one.name for one in connections if times[one.src_port] == 1}
 
 
 def _name(flow: FlowPlan, number: int) -> str:
@@ -109,10 +109,10 @@ def _of_flow(raw: Path, flow: FlowPlan, addresses: dict[str, str]) -> Iterator[C
 def _of_program(raw: Path, flow: FlowPlan, number: int) -> Counted | None:
     """What a flow's receiving program counted; of several connections iperf3 tells each one's bytes apart."""
     try:
-        told = json.loads((raw / f"{flow.name}.server.json").read_text())
-        part = told if flow.app == FILE else told["end"]["sum_received"]
+        reported = json.loads((raw / f"{flow.name}.server.json").read_text())
+        part = reported if flow.app == FILE else reported["end"]["sum_received"]
         if flow.parallel > 1:
-            part = told["end"]["streams"][number]["receiver"]
+            part = reported["end"]["streams"][number]["receiver"]
         return Counted(flow.start_s, flow.start_s + float(part["seconds"]), float(part["bytes"]))
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None

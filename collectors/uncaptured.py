@@ -38,7 +38,7 @@ class Delivery:
 
 
 def read(
-    found: list[Connection], probe: Columns | None, samples: Columns | None, plan: Plan, start_ns: int
+    connections: list[Connection], probe: Columns | None, samples: Columns | None, plan: Plan, start_ns: int
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, str]]]:
     """Columns of `flows` and of `intervals`, and by flow which source each quantity comes from.
 
@@ -47,7 +47,7 @@ def read(
     rows: list[dict[str, Any]] = []
     intervals: list[dict[str, Any]] = []
     sources: dict[str, dict[str, str]] = {}
-    for planned in found:
+    for planned in connections:
         flow, mine, sampled = planned.flow, _of(probe, planned.name), _of(samples, planned.name)
         connection = planned if planned.is_traffic else _opened(planned, mine)
         is_probed = probe is not None and connection.is_alone and connection.is_traffic
@@ -57,18 +57,18 @@ def read(
             flow=connection.name, cca=flow.cca, src=flow.source, dst=flow.destination, src_addr=connection.src_addr,
             src_port=connection.src_port, dst_addr=connection.dst_addr, dst_port=flow.port, start_s=connection.start_s,
         )  # fmt: skip
-        told: dict[str, str] = {}
-        _complete(row, told, mine, sampled)
+        source_of: dict[str, str] = {}
+        _complete(row, source_of, mine, sampled)
         if delivery is not None:
-            told["delivered"] = delivery.source
+            source_of["delivered"] = delivery.source
             row.update(_delivered(connection.start_s, delivery))
             if mine:
                 row["data_start_s"] = max(connection.start_s, _first_ack_s(mine, round_trips=1))
             intervals.append(_intervals(connection, delivery, plan.duration_s, start_ns))
         if is_probed and not mine:  # which says that there was nothing
-            told = dict.fromkeys(("rtt", "highest", "window"), PROBE) | told
+            source_of = dict.fromkeys(("rtt", "highest", "window"), PROBE) | source_of
         rows.append(row)
-        sources[connection.name] = told
+        sources[connection.name] = source_of
     fields = [name for name, _ in records.SCHEMAS["flows"]]
     return {name: [row[name] for row in rows] for name in fields}, records.concatenate("intervals", intervals), sources
 
@@ -99,20 +99,20 @@ def completed(
     return {name: [row[name] for row in rows] for name in names}
 
 
-def _complete(row: dict[str, Any], told: dict[str, str], probe: Columns, samples: Columns) -> None:
-    if "rtt" not in told:
-        _round_trips(row, told, probe, samples)
-    if "retransmissions" not in told and samples:
-        _retransmissions(row, told, samples)
+def _complete(row: dict[str, Any], source_of: dict[str, str], probe: Columns, samples: Columns) -> None:
+    if "rtt" not in source_of:
+        _round_trips(row, source_of, probe, samples)
+    if "retransmissions" not in source_of and samples:
+        _retransmissions(row, source_of, samples)
     if (
         samples and int(samples["timeouts"][-1]) != sockets.UNKNOWN
     ):  # the kernel's own count goes before a capture's estimate
-        told["timeouts"] = SAMPLES
+        source_of["timeouts"] = SAMPLES
         row["timeouts"] = int(samples["timeouts"][-1])
-    if "highest" not in told and probe:
-        told["highest"] = PROBE
+    if "highest" not in source_of and probe:
+        source_of["highest"] = PROBE
     if probe or samples:
-        told["window"] = PROBE if probe else SAMPLES
+        source_of["window"] = PROBE if probe else SAMPLES
 
 
 def _of(columns: Columns | None, name: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _closed(connection: Connection, delivery: Delivery) -> Delivery:
     return Delivery(at_s, total, delivery.source)
 
 
-def _round_trips(row: dict[str, Any], told: dict[str, str], probe: Columns, samples: Columns) -> None:
+def _round_trips(row: dict[str, Any], source_of: dict[str, str], probe: Columns, samples: Columns) -> None:
     """Smoothed round-trip times stand for those of single packets; tcp_info knows the smallest of these as well."""
     if not probe and not samples:
         return
@@ -161,7 +161,7 @@ def _round_trips(row: dict[str, Any], told: dict[str, str], probe: Columns, samp
     srtt_ms = srtt_ms[srtt_ms > 0]
     if not srtt_ms.size:
         return
-    told["rtt"] = f"{source}, smoothed"
+    source_of["rtt"] = f"{source}, smoothed"
     row["rtt_mean_ms"], row["rtt_p95_ms"] = float(srtt_ms.mean()), float(np.quantile(srtt_ms, 0.95))
     row["rtt_min_ms"], row["rtt_max_ms"] = float(srtt_ms.min()), float(srtt_ms.max())
     if samples:
@@ -171,9 +171,9 @@ def _round_trips(row: dict[str, Any], told: dict[str, str], probe: Columns, samp
             row["rtt_min_ms"] = float(smallest.min()) / 1e3
 
 
-def _retransmissions(row: dict[str, Any], told: dict[str, str], samples: Columns) -> None:
+def _retransmissions(row: dict[str, Any], source_of: dict[str, str], samples: Columns) -> None:
     """TCP's own counters, as of the last sample."""
-    told["retransmissions"] = SAMPLES
+    source_of["retransmissions"] = SAMPLES
     row["retransmitted_packets"] = int(samples["retransmits_total"][-1])
     row["retransmitted_bytes"] = int(samples["bytes_retrans"][-1])
     row["data_packets"] = int(samples["data_segs_out"][-1])

@@ -120,9 +120,9 @@ def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage], clock_of: M
         names = _names(flow, at_source or at_destination)
         # the receiver may see them in another order than they were opened in: a SYN may be lost
         opened = names_by_port(raw, plan, flow) if at_source is None and flow.app in TOLD else {}
-        for found in names:
-            row, sent, arrived = _sides(found, flow, at_source, at_destination, start_ns)
-            row["flow"] = name = opened.get(row["src_port"], found)
+        for own_name in names:
+            row, sent, arrived = _sides(own_name, flow, at_source, at_destination, start_ns)
+            row["flow"] = name = opened.get(row["src_port"], own_name)
             rows.append(row)
             whole = flow.app == IPERF3
             intervals.append(_dense(name, sent, arrived, plan.duration_s, start_ns, whole=whole))

@@ -187,8 +187,8 @@ def rows(title: str, description: str, query: Query, *, width: int = 24, height:
     panel = framed(table.Panel().show_header(True), title, description, (query,), width, height, unit, missing)
     panel = panel.override_by_regexp("/.*/", [models.DynamicConfigValue(id_val="noValue", value=NOTHING)])
     merged = {name: list(properties) for name, properties in (overrides or {}).items()}
-    for name, (words, pixels) in (columns or {}).items():
-        merged.setdefault(name, []).append(("displayName", words))
+    for name, (heading, pixels) in (columns or {}).items():
+        merged.setdefault(name, []).append(("displayName", heading))
         if pixels:
             merged[name].append(("custom.width", pixels))
     for name, properties in merged.items():
@@ -204,9 +204,9 @@ DASHES = ("", "┄┄ ", "┈┈ ", "╌┈ ")
 
 def dashed_settings(panel: Any) -> Any:
     """Lines of one algorithm's other settings are dashed or dotted, as their names say."""
-    for words, pattern in zip(DASHES[1:], ([10, 6], [2, 6], [12, 5, 2, 5]), strict=True):
+    for prefix, pattern in zip(DASHES[1:], ([10, 6], [2, 6], [12, 5, 2, 5]), strict=True):
         style = models.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": pattern})
-        panel = panel.override_by_regexp(f"/(^|{MORE}){JOINER}*{words}/", [style])
+        panel = panel.override_by_regexp(f"/(^|{MORE}){JOINER}*{prefix}/", [style])
     return panel
 
 
@@ -226,14 +226,14 @@ def matrix(panel: Any, row: str, column: str, value: str) -> Any:
 def bars(title: str, description: str, unit: str, query: Query, x: str, *, width: int = 12, height: int = 9,
          colours: Mapping[str, str] | None = None, by: tuple[str, str] | None = None) -> Any:  # fmt: skip
     """Values by category. colours: column → colour; by: (column, value) gives bars side by side, by algorithm"""
-    found = f"(SELECT 1) one LEFT JOIN ({query.sql}) f ON true"  # a row in any case: without one Grafana has words of its own
+    rows_or_one = f"(SELECT 1) one LEFT JOIN ({query.sql}) f ON true"  # a row in any case: without one Grafana has words of its own
     if by is not None:
         column, value = by
-        sql = f"SELECT coalesce(f.{x}, '{NO_BARS}') AS {x}, coalesce(f.{column}, 'none') AS {column}, f.{value} FROM {found}"
+        sql = f"SELECT coalesce(f.{x}, '{NO_BARS}') AS {x}, coalesce(f.{column}, 'none') AS {column}, f.{value} FROM {rows_or_one}"
         return algorithm_colours(
             matrix(_bars(title, description, unit, Query(sql), f"{x}\\{column}", width, height), x, *by)
         )
-    panel = _bars(title, description, unit, Query(f"SELECT f.* FROM {found}"), x, width, height)
+    panel = _bars(title, description, unit, Query(f"SELECT f.* FROM {rows_or_one}"), x, width, height)
     for name, colour in (colours or {}).items():
         fixed = models.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
         panel = panel.override_by_name(name, [fixed])

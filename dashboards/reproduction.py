@@ -50,8 +50,8 @@ def word_colours(column: str, colours: dict[str, str]) -> dict[str, list[tuple[s
     return {column: [("mappings", [{"type": "value", "options": values}]), ("custom.displayMode", "color-text")]}
 
 
-def of_outcome(title: str, words: tuple[str, ...], description: str) -> Any:
-    chosen = ", ".join(f"'{word}'" for word in words)
+def of_outcome(title: str, outcomes: tuple[str, ...], description: str) -> Any:
+    chosen = ", ".join(f"'{word}'" for word in outcomes)
     return number(title, description, "short", Query(f"{COUNT} AND o.outcome IN ({chosen})"))
 
 

@@ -44,10 +44,10 @@ def image(suite: str, cache: Path, own_modules: bool = True) -> Path:
     work = cache / "stock" / f".image-{suite_packages.checked_suite(suite)}-{os.getpid()}"
     try:
         debs = suite_packages.download(suite, ("linux-image-amd64",), work, f"the kernel of {suite}")
-        found = [deb for deb in debs if deb.name.startswith("linux-image-") and "linux-image-amd64" not in deb.name]
-        if len(found) != 1:
-            raise BuildError(f"{suite}: linux-image-amd64 brings {', '.join(d.name for d in found) or 'no kernel'}")
-        return of_package(found[0], cache, suite if own_modules else None)
+        images = [deb for deb in debs if deb.name.startswith("linux-image-") and "linux-image-amd64" not in deb.name]
+        if len(images) != 1:
+            raise BuildError(f"{suite}: linux-image-amd64 brings {', '.join(d.name for d in images) or 'no kernel'}")
+        return of_package(images[0], cache, suite if own_modules else None)
     finally:
         remove(work)
 
@@ -58,17 +58,17 @@ def of_package(package: Path, cache: Path, suite: str | None) -> Path:
     sums = {name: sha256_of(path) for name, path in sorted(modules.items())}
     key = digest([RECIPE, sha256_of(package), MODULES, sums])[:20]
     final = cache / "kernels" / key
-    with aside(final, marker="build.json") as made:
-        if made:
-            _lay_out(package, made[0], key, modules)
+    with aside(final, marker="build.json") as folder:
+        if folder:
+            _lay_out(package, folder[0], key, modules)
     return final
 
 
 def _modules(suite: str, cache: Path) -> dict[str, Path]:
     """File name → the project's module that the suite's DKMS has made."""
     build_modules(suite, cache=cache)
-    found = sorted((unpack_headers(suite, cache) / "usr/lib/modules").rglob("updates/**/*.ko*"))
-    return {path.name: path for path in found}
+    modules = sorted((unpack_headers(suite, cache) / "usr/lib/modules").rglob("updates/**/*.ko*"))
+    return {path.name: path for path in modules}
 
 
 def _lay_out(package: Path, place: Path, key: str, modules: dict[str, Path]) -> None:
@@ -81,10 +81,10 @@ def _lay_out(package: Path, place: Path, key: str, modules: dict[str, Path]) -> 
     source = next(path for path in (tree / "lib/modules", tree / "usr/lib/modules") if path.is_dir()) / release
     target = place / SYSTEM / "usr/lib/modules" / release
     for name in MODULES:
-        for found in sorted((source / "kernel").glob(f"{name}*" if name.endswith(".ko") else name)):
-            there = target / "kernel" / found.relative_to(source / "kernel")
+        for module in sorted((source / "kernel").glob(f"{name}*" if name.endswith(".ko") else name)):
+            there = target / "kernel" / module.relative_to(source / "kernel")
             there.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(found, there)
+            shutil.move(module, there)
     for name in ("modules.builtin", "modules.builtin.modinfo", "modules.order"):
         shutil.copy(source / name, target / name)
     (place / SYSTEM / "lib").symlink_to("usr/lib")  # depmod looks there

@@ -98,10 +98,10 @@ def _numbers(column: Any) -> Bytes:
 
 def _text(column: Any) -> tuple[Bytes, NDArray[np.int64]]:
     encoded = column.fill_null("").dictionary_encode()
-    words = [_without_nul(str(text)).encode() for text in encoded.dictionary.to_pylist()]
-    widest = max(map(len, words))
-    table = np.zeros((len(words), widest), dtype=np.uint8)
-    for number, text in enumerate(words):
+    texts = [_without_nul(str(text)).encode() for text in encoded.dictionary.to_pylist()]
+    widest = max(map(len, texts))
+    table = np.zeros((len(texts), widest), dtype=np.uint8)
+    for number, text in enumerate(texts):
         table[number, : len(text)] = np.frombuffer(text, dtype=np.uint8)
     indices = encoded.indices.to_numpy(zero_copy_only=False)
-    return table[indices], np.array([len(text) for text in words], dtype=np.int64)[indices]
+    return table[indices], np.array([len(text) for text in texts], dtype=np.int64)[indices]

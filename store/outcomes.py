@@ -13,7 +13,7 @@ from analysis.reproduction.outcomes import Judged
 
 def put(
     connection: psycopg.Connection[Any],
-    found: Sequence[Judged],
+    outcomes: Sequence[Judged],
     places: Mapping[str, int],
     experiments: Mapping[str, str],
 ) -> None:
@@ -22,15 +22,15 @@ def put(
     places: every entry of every catalogue → its place in its catalogue; experiments: file of an experiment → its name
     """
     with connection.transaction(), connection.cursor() as cursor:
-        given = [one.entry.id for one in found]
+        given = [one.entry.id for one in outcomes]
         cursor.execute("DELETE FROM outcomes WHERE entry = ANY(%s) OR NOT entry = ANY(%s)", [given, list(places)])
-        if not found:
+        if not outcomes:
             return
         cursor.executemany(
             "INSERT INTO outcomes (entry, thesis, number, title, place, kind, outcome, reason) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
-            [_row(one, places) for one in found],
+            [_row(one, places) for one in outcomes],
         )
-        rows = [row for one in found for row in _evidence(one, experiments)]
+        rows = [row for one in outcomes for row in _evidence(one, experiments)]
         if rows:
             cursor.executemany(f"INSERT INTO evidence VALUES ({', '.join(['%s'] * 12)})", rows)
 

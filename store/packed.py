@@ -44,11 +44,11 @@ def values(kind: str, columns: Columns) -> list[tuple[str, pa.DataType]]:
 
 def sql_columns(kind: str, columns: Columns) -> list[tuple[str, str]]:
     """(name, type) of the table of parts, after run_id."""
-    told = [(name, "text") for name in KEYS[kind]]
-    told += [("start_ns", "bigint"), ("rows", "integer"), ("t_ns_from", "bigint"), ("t_ns", "integer[]")]
+    key_columns = [(name, "text") for name in KEYS[kind]]
+    key_columns += [("start_ns", "bigint"), ("rows", "integer"), ("t_ns_from", "bigint"), ("t_ns", "integer[]")]
     for name, _ in values(kind, columns):
-        told += [(f"{name}_from", "bigint"), (name, "integer[]")]
-    return told
+        key_columns += [(f"{name}_from", "bigint"), (name, "integer[]")]
+    return key_columns
 
 
 def view(kind: str, columns: Columns, schema: str) -> str:

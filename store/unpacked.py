@@ -16,7 +16,7 @@ SUFFIX = "_loose"
 
 def set_aside(connection: psycopg.Connection[Any]) -> list[tables.Table]:
     """Rename the tables that have a packed record's name, which its view is to have; returns which there are."""
-    found = []
+    moved = []
     for table in tables.tables():
         row = connection.execute(
             "SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)", [f'{tables.SCHEMA}."{table.name}"']
@@ -27,8 +27,8 @@ def set_aside(connection: psycopg.Connection[Any]) -> list[tables.Table]:
                     sql.Identifier(tables.SCHEMA, table.name), sql.Identifier(table.name + SUFFIX)
                 )
             )
-            found.append(table)
-    return found
+            moved.append(table)
+    return moved
 
 
 def pack(connection: psycopg.Connection[Any], table: tables.Table) -> None:

@@ -45,10 +45,10 @@ def _different(
     experiment: Experiment, document: Document, starts: Mapping[str, tuple[ConnectionStart, ...]]
 ) -> Iterator[tuple[Loc, str]]:
     """Connections of one pair of nodes that do not begin alike."""
-    told = {(node, other) for node, entries in starts.items() for start in entries for other in start.destinations}
+    pairs = {(node, other) for node, entries in starts.items() for start in entries for other in start.destinations}
     first: dict[tuple[str, str], tuple[Loc, Values]] = {}
     for loc, pair, values in _entries(experiment, document):
-        if pair not in told:
+        if pair not in pairs:
             continue  # no route says anything: the programs choose their algorithms by themselves
         known_loc, known = first.setdefault(pair, (loc, values))
         if values != known:

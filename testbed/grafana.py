@@ -74,9 +74,9 @@ def provision(
         raise UsageError(
             f"{error.filename or folder}: {error.strerror}; {folder} has to be writable for you"
         ) from error
-    told = [] if public is None else [f"{public.parent / REPORTS}: {reports} reports"]
+    lines = [] if public is None else [f"{public.parent / REPORTS}: {reports} reports"]
     return [
-        *told,
+        *lines,
         f"{folder}: {len(list(boards.glob('*.json')))} dashboards, and the data source {entry['url']}/{name} as {user}",
         "restart Grafana (systemctl restart grafana-server); the dashboards are in its folder Warpbed",
     ]

@@ -25,8 +25,8 @@ def check(experiment: Experiment, document: Document, plans: Sequence[Plan]) -> 
         needs = metrics.find(name).needs
         lacks = next((missing for sources in recorded if (missing := lacking(needs, sources))), None)
         if lacks:
-            words = f"{name} needs {lacks[0]}, and a run records none of that; write {lacks[0].remedy}"
-            problems.append(Problem(document.file, document.line(loc), ".".join(map(str, loc)), words))
+            message = f"{name} needs {lacks[0]}, and a run records none of that; write {lacks[0].remedy}"
+            problems.append(Problem(document.file, document.line(loc), ".".join(map(str, loc)), message))
     if problems:
         raise SpecError(problems)
 
@@ -53,20 +53,20 @@ def sources_of(plan: Plan) -> set[str]:
     """Sources that every connection with records has, and those of the queue and of the traffic."""
     recorded = [flow for flow in plan.flows if flow.recorded]
     captured = {(capture.node, capture.peer) for capture in plan.captures}
-    found: set[str] = set()
+    sources: set[str] = set()
     if recorded:
         hops = [path(plan.network, flow.source, flow.destination) for flow in recorded]
         ways = list(zip(recorded, hops, strict=True))
         if all((flow.source, way[0][1]) in captured for flow, way in ways):
-            found.add(AT_SENDER)
+            sources.add(AT_SENDER)
         if all((flow.destination, way[-1][0]) in captured for flow, way in ways):
-            found.add(AT_RECEIVER)
+            sources.add(AT_RECEIVER)
         if any(are_known(flow) for flow in recorded):
-            found |= {PROBE} if plan.tcp_probe else set()
-            found |= {SAMPLES} if plan.sockets_interval_s is not None else set()
-            found.add(PROGRAM)
+            sources |= {PROBE} if plan.tcp_probe else set()
+            sources |= {SAMPLES} if plan.sockets_interval_s is not None else set()
+            sources.add(PROGRAM)
     if plan.queues_interval_s is not None and plan.network.bottleneck is not None:
-        found.add(QUEUES)
+        sources.add(QUEUES)
     if plan.traffic:
-        found.add(APPLICATIONS)
-    return found
+        sources.add(APPLICATIONS)
+    return sources

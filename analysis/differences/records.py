@@ -59,8 +59,8 @@ def first(ours: Path, theirs: Path) -> OtherRecord | None:
     """The earliest record that differs, of all kinds that both folders have; what programs reported has no time and comes last."""
     kinds = ({file.name for kind in ("parquet", "json") for file in side.glob(f"*.{kind}")} for side in (ours, theirs))
     names = sorted(set.intersection(*kinds))
-    others = [found for name in names if (found := _of(ours / name, theirs / name)) is not None]
-    return min(others, key=lambda found: found.t_s, default=None)
+    others = [difference for name in names if (difference := _of(ours / name, theirs / name)) is not None]
+    return min(others, key=lambda difference: difference.t_s, default=None)
 
 
 def _of(ours: Path, theirs: Path) -> OtherRecord | None:
@@ -74,12 +74,12 @@ def _rows(file: Path) -> Iterator[Row]:
     """Rows in the file's order; what is no number equals itself. Raises ResultsError where a JSON file has none."""
     if file.suffix == ".json":
         try:
-            found = json.loads(file.read_text())
+            content = json.loads(file.read_text())
         except (OSError, ValueError) as error:
             raise ResultsError(f"{file}: {error}") from error
-        if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
             raise ResultsError(f"{file}: not a list of objects")
-        yield from found
+        yield from content
         return
     for row in in_turn(file):
         yield {name: "NaN" if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}

@@ -149,8 +149,8 @@ def _read(text: str) -> _Page:
 
 def _lines(page: _Page, quick: bool) -> Iterator[str]:
     yield HEAD
-    words = ", ".join(f"{outcome}: {mark}" for outcome, mark in MARKS.items())
-    yield f"\n## Who passes what\n\n{words}. {_form(quick)}\n\n"
+    legend = ", ".join(f"{outcome}: {mark}" for outcome, mark in MARKS.items())
+    yield f"\n## Who passes what\n\n{legend}. {_form(quick)}\n\n"
     names = page.algorithms
     yield f"| criterion | RFC 9743 | level | {' | '.join(names)} |\n|---|---|---|{'---|' * len(names)}\n"
     for criterion, (asked, level) in sorted(page.rows.items()):

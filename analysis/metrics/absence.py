@@ -22,7 +22,7 @@ def why(name: str, sources: Mapping[str, Mapping[str, Any]]) -> str:
     metric = REGISTRY[name.partition(".")[0]]
     for need in metric.needs:
         without = [
-            flow for flow, told in sources.items() if str(told.get(need.key, "")).split(",")[0] not in need.sources
+            flow for flow, source in sources.items() if str(source.get(need.key, "")).split(",")[0] not in need.sources
         ]
         if need.key and without:
             flows = ", ".join(without[:SHOWN]) + (" …" if len(without) > SHOWN else "")

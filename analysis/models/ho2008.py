@@ -25,12 +25,12 @@ BDPS_KBIT = (150, 500, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000)
 def windows(count: int) -> list[tuple[float, float]]:
     """(W_i, I_i) without a queue, by the rule for I of s3.2.3 (I_0 and I_1 are 0: the first RTT is not judged yet)."""
     W, I = 2.0, 0.0  # noqa: E741 (the paper's symbols)
-    found = [(W, I)]
+    steps = [(W, I)]
     for i in range(1, count):
         I = 0.0 if i == 1 else medley.increment(I, 0.0, 1.0, 0.0, R=False)  # noqa: E741
         W = min(W + I, 2 * W)
-        found.append((W, I))
-    return found
+        steps.append((W, I))
+    return steps
 
 
 def W(i: int) -> int:
@@ -50,16 +50,16 @@ def decreases(mu_d: float, count: int) -> list[tuple[int, int]]:
 
 def decreases_by_rounds(mu_d: float, count: int) -> list[tuple[int, int]]:
     """The same from the rules themselves, round by round, without eqs 4.4 and 4.7."""
-    found: list[tuple[int, int]] = []
+    steps: list[tuple[int, int]] = []
     previous = [round(now.W) for now in itertools.islice(medley_rounds.rounds(mu_d, UNLIMITED), 2)]
     for i, now in enumerate(medley_rounds.rounds(mu_d, UNLIMITED)):
         if i >= 2:
             if now.W < previous[-1] >= previous[-2]:
-                found.append((i - 1, previous[-1]))
-                if len(found) == count:
+                steps.append((i - 1, previous[-1]))
+                if len(steps) == count:
                     break
             previous.append(round(now.W))
-    return found
+    return steps
 
 
 def next_decrease(W_t: int, mu_d: float) -> tuple[int, int]:
@@ -72,23 +72,23 @@ def bounds(steps: Sequence[tuple[int, int]]) -> list[tuple[int, float, float]]:
     """(t_j, least, most packets sent until then), eqs 4.8-4.11."""
     t, W_t = steps[0]
     low, high = (t**3 + 5 * t + 6) / 3, t * (W_t + 2) / 2
-    found = [(t, low, high)]
+    bounded = [(t, low, high)]
     for (before, W_before), (now, W_now) in itertools.pairwise(steps):
         low += (now - before) * W_before
         high += (now - before) * (W_before + W_now) / 2
-        found.append((now, low, high))
-    return found
+        bounded.append((now, low, high))
+    return bounded
 
 
 def sent(steps: Sequence[tuple[int, int]]) -> list[float]:
     """Packets sent until each t_j: the windows of Tables 4.1 and 4.2 added up."""
     total: float = sum(W_i for W_i, _ in windows(steps[0][0] + 1))
-    found = [total]
+    totals = [total]
     for (before, W_before), (now, _) in itertools.pairwise(steps):
         a = now - before
         total += sum(W_before + offset for offset in cycle(a)[1:])
-        found.append(total)
-    return found
+        totals.append(total)
+    return totals
 
 
 def cycle(a: int) -> list[int]:
@@ -134,19 +134,19 @@ def burst_rtts(W_i: int, I: int, d: float, mu: float) -> list[float]:  # noqa: E
 @decides("ho2008-s1.2-startup")
 def _startup(entry: Entry) -> Iterator[Check]:
     share, full = slow_climb(100e6 / 8000 * 0.1, 32, 100)
-    words = "packets of 1000 bytes, an ACK for each, W_0 = 1: percent of the first 10 s"
-    yield near(entry, "utilisation_first_10_s_percent", 100 * share, words, 0.02)
-    words = "the same: seconds until the window is the path's"
+    says = "packets of 1000 bytes, an ACK for each, W_0 = 1: percent of the first 10 s"
+    yield near(entry, "utilisation_first_10_s_percent", 100 * share, says, 0.02)
+    says = "the same: seconds until the window is the path's"
     reason = "'about' is read as within a quarter"
-    yield near(entry, "time_to_ideal_window_s", full * 0.1, words, 0.25, reason)
+    yield near(entry, "time_to_ideal_window_s", full * 0.1, says, 0.25, reason)
 
 
 @decides("ho2008-tab4.1")
 def _table_4_1(entry: Entry) -> Iterator[Check]:
-    found = windows(len(printed(entry, "W")))
-    yield same(entry, "W", [W_i for W_i, _ in found], "windows by the rule for I, without a queue")
-    yield same(entry, "I", [I_i for _, I_i in found], "increments by the rule for I, without a queue")
-    closed = [W(i) for i in range(1, len(found))] == [W_i for W_i, _ in found[1:]]
+    computed = windows(len(printed(entry, "W")))
+    yield same(entry, "W", [W_i for W_i, _ in computed], "windows by the rule for I, without a queue")
+    yield same(entry, "I", [I_i for _, I_i in computed], "increments by the rule for I, without a queue")
+    closed = [W(i) for i in range(1, len(computed))] == [W_i for W_i, _ in computed[1:]]
     yield relation("1", "the closed form gives the same windows as the rule, i from 1", closed)
 
 
@@ -169,42 +169,44 @@ def _equation_4_4(entry: Entry) -> Iterator[Check]:
     paths = range(50, 6001, 50)
     apart = [mu_d for mu_d in paths if abs(t_1(mu_d) - decreases_by_rounds(mu_d, 1)[0][0]) > 1]
     exact = sum(t_1(mu_d) == decreases_by_rounds(mu_d, 1)[0][0] for mu_d in paths)
-    words = f"t_1 beside the rules' own rounds on {len(paths)} paths of 50 to 6000 packets: the same on {exact}, else one round apart"
-    yield Check("1", words, not apart, None, exact, "value")
+    says = f"t_1 beside the rules' own rounds on {len(paths)} paths of 50 to 6000 packets: the same on {exact}, else one round apart"
+    yield Check("1", says, not apart, None, exact, "value")
 
 
 @decides("ho2008-eq4.7")
 def _equation_4_7(entry: Entry) -> Iterator[Check]:
     steps: list[int] = []
     for mu_d in range(100, 3001, 100):
-        found = decreases_by_rounds(mu_d, 6)
-        steps += [now - before - next_decrease(W_t, mu_d)[0] for (before, W_t), (now, _) in itertools.pairwise(found)]
+        by_rounds = decreases_by_rounds(mu_d, 6)
+        steps += [
+            now - before - next_decrease(W_t, mu_d)[0] for (before, W_t), (now, _) in itertools.pairwise(by_rounds)
+        ]
     exact = steps.count(0)
-    words = f"a beside the rules' own rounds, {len(steps)} steps on 30 paths up to 3000 packets: the same in {exact}, else one apart"
-    yield Check("1", words, max(map(abs, steps)) <= 1, None, exact, "value",
+    says = f"a beside the rules' own rounds, {len(steps)} steps on 30 paths up to 3000 packets: the same in {exact}, else one apart"
+    yield Check("1", says, max(map(abs, steps)) <= 1, None, exact, "value",
                 "one round more or less is let pass (ours): chapter 4 leaves out what stays queued once W is above mu d")  # fmt: skip
 
 
 @decides("ho2008-s4.3-example")
 def _example(entry: Entry) -> Iterator[Check]:
     printed_t, printed_W = printed(entry, "t"), printed(entry, "W")
-    found = decreases(MU_D, len(printed_t))
+    computed = decreases(MU_D, len(printed_t))
     root = float(printed(entry, "root_of_eq_4.4"))
     between = medley.t1_polynomial(root - 5e-5, MU_D) < 0 < medley.t1_polynomial(root + 5e-5, MU_D)
     yield Check("root_of_eq_4.4", "eq 4.4 changes its sign there", between, root, root if between else None)
-    words = "t_j by eqs 4.4 and 4.7; by the rules' own rounds the same"
+    says = "t_j by eqs 4.4 and 4.7; by the rules' own rounds the same"
     a, W_3 = next_decrease(printed_W[1], MU_D)
     why = f"from the printed (28, 422) eq 4.7 gives ({printed_t[1] + a}, {W_3}), as printed: t_2 is off by a round, and the rest with it"
-    mine = [t for t, _ in found]
-    assert found == decreases_by_rounds(MU_D, len(found))
+    mine = [t for t, _ in computed]
+    assert computed == decreases_by_rounds(MU_D, len(computed))
     yield Check(
-        "t", words, mine == printed_t, printed_t, mine, reason="the thesis against its own eq 4.7", explained=why
+        "t", says, mine == printed_t, printed_t, mine, reason="the thesis against its own eq 4.7", explained=why
     )
-    mine = [W_t for _, W_t in found]
+    mine = [W_t for _, W_t in computed]
     yield Check(
-        "W", words, mine == printed_W, printed_W, mine, reason="the thesis against its own eq 4.7", explained=why
+        "W", says, mine == printed_W, printed_W, mine, reason="the thesis against its own eq 4.7", explained=why
     )
-    yield relation("1", "t_1 is 20 with W = 382", found[0] == (printed_t[0], printed_W[0]), found[0])
+    yield relation("1", "t_1 is 20 with W = 382", computed[0] == (printed_t[0], printed_W[0]), computed[0])
 
 
 @decides("ho2008-eq4.11")
@@ -255,9 +257,9 @@ def _recovery(entry: Entry) -> Iterator[Check]:
     for full in (64, 100, 400, 1000):
         sack, own = full / 2, float(full - full // 4)
         rounds = (full - sack, (full - own) / medley.increment(0.0, 2.0, 1.0, 0.0, R=True))
-        words = f"round trips from the cut back to {full}: SACK {rounds[0]:g}, Medley {rounds[1]:g}"
+        says = f"round trips from the cut back to {full}: SACK {rounds[0]:g}, Medley {rounds[1]:g}"
         seen.append(rounds)
-        yield Check("round_trips", words, rounds == (full / 2, full / 2), full / 2, list(rounds))
+        yield Check("round_trips", says, rounds == (full / 2, full / 2), full / 2, list(rounds))
     yield relation("1", "the same number of round trips for each of these windows", all(a == b for a, b in seen))
 
 

@@ -70,17 +70,17 @@ def _real_time(entry: Entry) -> Iterator[Check]:
         for kbit in BDPS_KBIT
         for late in (False, True)
     ]
-    found = [round(min(means), 1), round(max(means), 1)]
+    extremes = [round(min(means), 1), round(max(means), 1)]
     below = sum(mean < least for mean in means)
-    words = "least and largest mean of Delta in 600 s by the rules of s3.2.3, round by round, on the eleven paths"
+    says = "least and largest mean of Delta in 600 s by the rules of s3.2.3, round by round, on the eleven paths"
     why = (
-        f"the rules of s3.2.3, round by round on the thesis' eleven paths, queue {found[0]} to {found[1]} packets, and {below} of "
+        f"the rules of s3.2.3, round by round on the thesis' eleven paths, queue {extremes[0]} to {extremes[1]} packets, and {below} of "
         f"{len(means)} means are below {least} (each path by the RTTs of the round, and by those seen by its end), so that a mean below "
         "it is what the rules ask for"
     )
     holds, reason = least <= min(means) and max(means) <= most, "the thesis against its own rules"
     for part in ("queue_range_packets", "2"):
-        yield Check(part, words, holds, [least, most], found, "value", reason, why)
+        yield Check(part, says, holds, [least, most], extremes, "value", reason, why)
 
 
 @decides("ho2008-fig5.16")
@@ -100,7 +100,7 @@ def _random_loss(entry: Entry) -> Iterator[Check]:
         ("4", "above 2, at least", (0.03, 0.05), 1),
         ("6", "10", (0.10,), 0),
     ):
-        wanted, found = float(rows[row][2 * column]), [round(model[p][column], 2) for p in losses]
-        words = f"Medley over {('SACK', 'FAST')[column]} by these rules, windows per round trip, at {', '.join(f'{p:.1%}' for p in losses)}"
-        holds = all(abs(one / wanted - 1) <= CLOSE for one in found)
-        yield Check(part, words, holds, wanted, found, "order", "the figure against the thesis' own rules", why)
+        wanted, ratios = float(rows[row][2 * column]), [round(model[p][column], 2) for p in losses]
+        says = f"Medley over {('SACK', 'FAST')[column]} by these rules, windows per round trip, at {', '.join(f'{p:.1%}' for p in losses)}"
+        holds = all(abs(one / wanted - 1) <= CLOSE for one in ratios)
+        yield Check(part, says, holds, wanted, ratios, "order", "the figure against the thesis' own rules", why)

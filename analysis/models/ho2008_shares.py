@@ -76,14 +76,14 @@ def _checks(part: str, m: int) -> Iterator[Check]:
     mix = f"{m} of FAST beside {FLOWS - m} of SACK"
     times = {buffer: shares(m, buffer).fast / shares(m, buffer).sack for buffer in BUFFERS}
     for buffer in BUFFERS:
-        found = shares(m, buffer)
+        share_of = shares(m, buffer)
         wanted, share = ALPHA * (BDP + buffer) / buffer, (BDP + buffer) / FLOWS
         yield Check(
             part,
             f"{mix}, {buffer} packets, by the rules of s2.3 and s2.5: packets a BaseRTT of a SACK flow and of one of FAST",
-            found.sack > found.fast,
+            share_of.sack > share_of.fast,
             None,
-            [round(found.sack, 1), round(found.fast, 1)],
+            [round(share_of.sack, 1), round(share_of.fast, 1)],
             "order",
             "the figure against the thesis' own rules",
             f"{mix}: by the rules of s2.3 and s2.5 alone FAST has {times[buffer]:.1f} times what SACK has in {buffer} packets, "

@@ -91,12 +91,12 @@ def throughput_mbps(path: Path, cycles: int = CYCLES) -> tuple[float, float]:
 @functools.cache
 def figure_6(access_mbps: float, *, buffer: float | None = None) -> list[tuple[int, float, float]]:
     """(delay of the link in ms, Reno, HighSpeed in Mbit/s); buffer: packets, None for what the link itself holds there and back."""
-    found = []
+    points = []
     for delay_ms in DELAYS_MS:
         B = 2 * delay_ms / 1e3 * MU if buffer is None else buffer
         path = Path(MU, access_mbps * 1e6 / PACKET_BITS, B, ACCESS_S + delay_ms / 1e3)
-        found.append((delay_ms, *throughput_mbps(path)))
-    return found
+        points.append((delay_ms, *throughput_mbps(path)))
+    return points
 
 
 @decides("tokuda2003-s1-reno-10g")
@@ -107,15 +107,15 @@ def _ten_gigabit(entry: Entry) -> Iterator[Check]:
         entry, "loss_rate_below", 1.5 / W**2, "1.5/W^2", 0.1, "printed as a bound with one digit: within a tenth (ours)"
     )
     rounds = W / 2
-    words = "from W/2 to W at one packet per round trip"
+    says = "from W/2 to W at one packet per round trip"
     yield Check(
         "recovery_rtts_above",
-        words,
+        says,
         rounds > printed(entry, "recovery_rtts_above"),
         printed(entry, "recovery_rtts_above"),
         rounds,
     )
-    yield near(entry, "recovery_s_about", rounds * 0.1, f"{words}, 100 ms each", 0.1)
+    yield near(entry, "recovery_s_about", rounds * 0.1, f"{says}, 100 ms each", 0.1)
 
 
 @decides("tokuda2003-s2.2-response")
@@ -154,8 +154,8 @@ def _model(entry: Entry) -> Iterator[Check]:
                     computed=(reno, fast),
                 )
                 return
-    words = "with min() in eq 5 no connection has more than its links on the 18 paths of Fig 6"
-    yield relation("throughput", words, holds=True)
+    says = "with min() in eq 5 no connection has more than its links on the 18 paths of Fig 6"
+    yield relation("throughput", says, holds=True)
     cuts = Connection(lambda _: 1.0, lambda W: W / 2, W=64.0)
     cuts.lose(3.0)
     yield relation(
@@ -202,33 +202,33 @@ PIPE, BUFFER = MU * 0.08, MU * 0.05
 @decides("tokuda2003-fig3a")
 def _figure_3a(entry: Entry) -> Iterator[Check]:
     fast, slow = slow_start(PIPE, BUFFER)[1], slow_start(PIPE / 10, BUFFER / 10)[1]
-    words = (
+    says = (
         "packets that the end of slow start can lose on the path of Fig 1, and on one of a tenth of its rate and buffer"
     )
-    yield relation("3", words, fast > slow, [round(fast), round(slow)])
+    yield relation("3", says, fast > slow, [round(fast), round(slow)])
 
 
 @decides("tokuda2003-s3-limited-slow-start")
 def _limited_slow_start(entry: Entry) -> Iterator[Check]:
     thresholds = (100.0, 1000.0, 5000.0, math.inf)
     here = [slow_start(PIPE, BUFFER, threshold) for threshold in thresholds]
-    words = "thresholds of 100, 1000 and 5000 packets and none: round trips until the path of Fig 1 is full"
+    says = "thresholds of 100, 1000 and 5000 packets and none: round trips until the path of Fig 1 is full"
     rounds = [full for full, _ in here]
-    yield relation("1", words, rounds == sorted(rounds, reverse=True) and rounds[0] > 2 * rounds[-1], rounds)
+    yield relation("1", says, rounds == sorted(rounds, reverse=True) and rounds[0] > 2 * rounds[-1], rounds)
     lost = [growth for _, growth in here]
-    words = "the same: packets that it can lose where the buffer overflows, so that a low threshold delays and a high one loses"
-    yield relation("2", words, lost == sorted(lost) and lost[0] < lost[-1], [round(x) for x in lost])
+    says = "the same: packets that it can lose where the buffer overflows, so that a low threshold delays and a high one loses"
+    yield relation("2", says, lost == sorted(lost) and lost[0] < lost[-1], [round(x) for x in lost])
     there = [slow_start(PIPE / 10, BUFFER / 10, threshold) for threshold in (5000.0, math.inf)]
-    words = "5000 packets, which limit there, change nothing on a path of a tenth of the rate: round trips and losses with it and without"
-    yield relation("2", words, there[0] == there[1], [(full, round(lost)) for full, lost in there])
+    says = "5000 packets, which limit there, change nothing on a path of a tenth of the rate: round trips and losses with it and without"
+    yield relation("2", says, there[0] == there[1], [(full, round(lost)) for full, lost in there])
 
 
 @decides("tokuda2003-fig6a")
 def _figure_6a(entry: Entry) -> Iterator[Check]:
     yield from _figure_6(entry, 100.0)
     lost = {access: 1 - figure_6(access)[-1][1] / access for access in ACCESS_MBPS}
-    words = "share of its access rate that Reno lacks at 100 ms, 100, 12 and 1.5 Mbit/s"
-    yield relation("4", words, lost[100.0] == max(lost.values()), [f"{x:.2f}" for x in lost.values()])
+    says = "share of its access rate that Reno lacks at 100 ms, 100, 12 and 1.5 Mbit/s"
+    yield relation("4", says, lost[100.0] == max(lost.values()), [f"{x:.2f}" for x in lost.values()])
 
 
 @decides("tokuda2003-fig6b")
@@ -245,9 +245,9 @@ def _figure_6c(entry: Entry) -> Iterator[Check]:
 def _order(entry: Entry) -> Iterator[Check]:
     lost = [access - figure_6(access)[-1][1] for access in ACCESS_MBPS]
     shares = [x / access for x, access in zip(lost, ACCESS_MBPS, strict=True)]
-    words = "share of its access rate that Reno lacks by the analysis at 100 ms, 100, 12 and 1.5 Mbit/s"
+    says = "share of its access rate that Reno lacks by the analysis at 100 ms, 100, 12 and 1.5 Mbit/s"
     why = f"counted in Mbit/s Reno lacks {lost[0]:.0f}, {lost[1]:.1f} and {lost[2]:.2f}, which is the printed order"
-    yield Check("1", words, shares[0] > shares[1] > shares[2], None, [f"{x:.2f}" for x in shares], "order",
+    yield Check("1", says, shares[0] > shares[1] > shares[2], None, [f"{x:.2f}" for x in shares], "order",
                 "100 Mbit/s lacks most; the other two about the same share", why if lost[0] > lost[1] > lost[2] else "")  # fmt: skip
 
 
@@ -263,8 +263,8 @@ def _first_loss(entry: Entry) -> Iterator[Check]:
             key, "after the first loss of the specification, at W = 100", value == 100 / share, 100 / share, value
         )
     overflow = PIPE + BUFFER
-    words = f"on the path of Fig 1 {BUFFER:.0f} of {overflow:.0f} packets are queued when it overflows"
-    yield relation("1", words, overflow / 2 > BUFFER)
+    says = f"on the path of Fig 1 {BUFFER:.0f} of {overflow:.0f} packets are queued when it overflows"
+    yield relation("1", says, overflow / 2 > BUFFER)
     yield relation("2", "the same, against W/4", overflow / 4 < BUFFER)
 
 

@@ -45,9 +45,9 @@ def _below(entry: Entry) -> Iterator[Check]:
 
 def _alike(entry: Entry, kind: Kind, sources: int, cbr: int) -> Iterator[Check]:
     """The line is that beside as many CBR sources as send as much."""
-    found, other = lines(PARKING_LOT, kind, sources, 1.0), lines(PARKING_LOT, "cbr", cbr, 1.0)
+    measured, other = lines(PARKING_LOT, kind, sources, 1.0), lines(PARKING_LOT, "cbr", cbr, 1.0)
     if cbr < 10:
-        apart, says = distance(found, other), "a share of the gap, at most 0.02 (ours)"
+        apart, says = distance(measured, other), "a share of the gap, at most 0.02 (ours)"
         yield relation(
             "1", f"largest distance from the line beside {cbr} CBR from 8 ms on, {says}", apart <= CLOSE, apart
         )
@@ -55,10 +55,10 @@ def _alike(entry: Entry, kind: Kind, sources: int, cbr: int) -> Iterator[Check]:
         yield relation(
             "1",
             "slope of the line from 8 ms on: 1 within 0.1 (ours)",
-            abs(slope(found, 8) - 1) <= PARALLEL,
-            slope(found, 8),
+            abs(slope(measured, 8) - 1) <= PARALLEL,
+            slope(measured, 8),
         )
-        apart, says = distance(found, other), "a share of the gap, at most 0.1 (ours)"
+        apart, says = distance(measured, other), "a share of the gap, at most 0.1 (ours)"
         yield relation(
             "1", f"largest distance from the line beside ten CBR sources from 8 ms on, {says}", apart <= PARALLEL, apart
         )
@@ -66,14 +66,14 @@ def _alike(entry: Entry, kind: Kind, sources: int, cbr: int) -> Iterator[Check]:
 
 @decides("yu2009-fig4.23")
 def _full(entry: Entry) -> Iterator[Check]:
-    found = lines(PARKING_LOT, "cbr", 10, 1.0)
+    measured = lines(PARKING_LOT, "cbr", 10, 1.0)
     yield relation(
         "1",
         "slope of the line from 8 ms on: 1 within 0.1 (ours)",
-        abs(slope(found, 8) - 1) <= PARALLEL,
-        slope(found, 8),
+        abs(slope(measured, 8) - 1) <= PARALLEL,
+        slope(measured, 8),
     )
-    above, dumbbell = above_ms(found, 8), above_ms(_dumbbell("cbr", 4), 8)
+    above, dumbbell = above_ms(measured, 8), above_ms(_dumbbell("cbr", 4), 8)
     nearer = 0 < statistics.fmean(above) < statistics.fmean(dumbbell)
     says = "mean output less input gap from 8 ms on is above 0, and less than on the dumbbell with four sources; both"
     yield relation("1", says, nearer, f"{words(above)} and {words(dumbbell)}")
@@ -93,28 +93,28 @@ def _dumbbell(kind: Kind, sources: int, sampling: Sampling = "poisson") -> tuple
     return lines(DUMBBELL, kind, sources, 0.5 if kind == "pareto" else 0.25, sampling)
 
 
-def _outputs(found: Sequence[Line]) -> dict[float, float]:
-    return {gap: gap + above for gap, above in by_gap(found).items()}
+def _outputs(measured: Sequence[Line]) -> dict[float, float]:
+    return {gap: gap + above for gap, above in by_gap(measured).items()}
 
 
-def _meets(found: Sequence[Line]) -> float | None:
+def _meets(measured: Sequence[Line]) -> float | None:
     """The smallest gap that the mean output may exceed by no more than a fiftieth, by its interval: sources' phases are drawn."""
-    above = {gap: [line.above_ms[gap] for line in found] for gap in found[0].above_ms}
+    above = {gap: [line.above_ms[gap] for line in measured] for gap in measured[0].above_ms}
     return next((gap for gap, of in above.items() if statistics.fmean(of) - half(of) <= CLOSE * gap), None)
 
 
-def _bends(found: Sequence[Line], first: float, last: float) -> list[float]:
+def _bends(measured: Sequence[Line], first: float, last: float) -> list[float]:
     """Of each seed, how far the output gaps between two gaps lie from the straight line through theirs, at most; ms."""
     bends = []
-    for line in found:
+    for line in measured:
         above = line.above_ms
         chord = {gap: above[first] + (above[last] - above[first]) * (gap - first) / (last - first) for gap in above}
         bends.append(max(abs(above[gap] - chord[gap]) for gap in above if first < gap < last))
     return bends
 
 
-def _drops(found: Sequence[Line]) -> float:
-    return statistics.fmean(line.dropped for line in found)
+def _drops(measured: Sequence[Line]) -> float:
+    return statistics.fmean(line.dropped for line in measured)
 
 
 def _meeting(entry: Entry, part: str, kind: Kind, sources: int, printed_ms: float, *, sooner: bool = False) -> Check:
@@ -137,11 +137,13 @@ def _more(part: str, what: str, more: Sequence[float], less: Sequence[float]) ->
 
 @decides("yu2009-fig4.6")
 def _one_cbr(entry: Entry) -> Iterator[Check]:
-    found = _outputs(_dumbbell("cbr", 1))
-    same = abs(found[4] - found[8]) <= CLOSE * found[8]
-    yield relation("1", "mean output gaps of 4 and 8 ms", same, [round(found[4], 2), round(found[8], 2)])
+    output_ms = _outputs(_dumbbell("cbr", 1))
+    same = abs(output_ms[4] - output_ms[8]) <= CLOSE * output_ms[8]
+    yield relation("1", "mean output gaps of 4 and 8 ms", same, [round(output_ms[4], 2), round(output_ms[8], 2)])
     yield _meeting(entry, "2", "cbr", 1, 12, sooner=True)
-    yield relation("3", "mean output gap of 40 ms is slightly below it", 38 < found[40] < 40, round(found[40], 3))
+    yield relation(
+        "3", "mean output gap of 40 ms is slightly below it", 38 < output_ms[40] < 40, round(output_ms[40], 3)
+    )
 
 
 @decides("yu2009-fig4.7")
@@ -164,10 +166,10 @@ def _straight(kind: Kind, sources: int, last: float) -> Check:
 
 @decides("yu2009-fig4.9")
 def _four_cbr(entry: Entry) -> Iterator[Check]:
-    found = _dumbbell("cbr", 4)
-    yield relation("1", "packets dropped, mean of the seeds", _drops(found) > 0, _drops(found))
+    measured = _dumbbell("cbr", 4)
+    yield relation("1", "packets dropped, mean of the seeds", _drops(measured) > 0, _drops(measured))
     yield _parallel("1", "cbr", 4)
-    most = max(above for gap, above in by_gap(found).items() if gap >= 8)
+    most = max(above for gap, above in by_gap(measured).items() if gap >= 8)
     yield Check("1", "most that a mean output gap lies above y = x from 8 ms on, ms: below 8", 0 < most <= 8, 8, most)
 
 
@@ -178,14 +180,14 @@ def _one_poisson(entry: Entry) -> Iterator[Check]:
     yield relation("1", "meeting point beside one CBR source, which is sooner", later < 16, later)
 
 
-def _idle(found: Sequence[Line], load: float) -> list[float]:
+def _idle(measured: Sequence[Line], load: float) -> list[float]:
     """Of each seed the largest distance, from 8 ms on, from the two straight lines that hold no idle time or all of it: what the cross
     traffic sends within the gap and the packet's own 8 ms, and y = x; ms.
     """
     own = PROBE_BITS / 1e3
     return [
         max(abs(above - max(own + (load - 1) * gap, 0)) for gap, above in line.above_ms.items() if gap >= 8)
-        for line in found
+        for line in measured
     ]
 
 
@@ -203,12 +205,12 @@ decides("yu2009-fig4.12")(functools.partial(_bent, sources=3))
 
 
 def _saturated(entry: Entry, kind: Kind) -> Iterator[Check]:
-    found = _dumbbell(kind, 4)
-    yield relation("1", "packets dropped, mean of the seeds", _drops(found) > 0, _drops(found))
+    measured = _dumbbell(kind, 4)
+    yield relation("1", "packets dropped, mean of the seeds", _drops(measured) > 0, _drops(measured))
     yield _parallel("1", kind, 4)
     if kind == "pareto":
         fewer = _drops(_dumbbell(kind, 3))
-        yield relation("1", "packets dropped beside three sources, which are fewer", fewer < _drops(found), fewer)
+        yield relation("1", "packets dropped beside three sources, which are fewer", fewer < _drops(measured), fewer)
 
 
 decides("yu2009-fig4.13")(functools.partial(_saturated, kind="poisson"))
@@ -221,14 +223,14 @@ def _one_pareto(entry: Entry) -> Iterator[Check]:
 
 
 def _above_others(entry: Entry, sources: int) -> Iterator[Check]:
-    found = _dumbbell("pareto", sources)
+    measured = _dumbbell("pareto", sources)
     for other, kinds in (("Poisson", "poisson"), ("CBR", "cbr")):
-        yield _more("1", f"output gaps from 8 ms on, beside Pareto and {other} sources", above_ms(found, 8),
+        yield _more("1", f"output gaps from 8 ms on, beside Pareto and {other} sources", above_ms(measured, 8),
                     above_ms(_dumbbell("cbr" if kinds == "cbr" else "poisson", sources), 8))  # fmt: skip
-    yield relation("1", "packets dropped, mean of the seeds", _drops(found) > 0, _drops(found))
+    yield relation("1", "packets dropped, mean of the seeds", _drops(measured) > 0, _drops(measured))
     if sources > 2:
         fewer = _drops(_dumbbell("pareto", sources - 1))
-        yield relation("1", "packets dropped beside one source less, which are fewer", fewer < _drops(found), fewer)
+        yield relation("1", "packets dropped beside one source less, which are fewer", fewer < _drops(measured), fewer)
 
 
 decides("yu2009-fig4.15")(functools.partial(_above_others, sources=2))
@@ -269,8 +271,8 @@ def _linear(entry: Entry) -> Iterator[Check]:
     loads, e = (0.25, 0.5, 0.75), PROBE_BITS / 1e3
     worst = 0.0
     for gap, load in itertools.product((4.0, 12.0, 40.0), loads):
-        found, _ = _sampled(gap, 0.0, load)
-        worst = max(worst, abs(statistics.fmean(found) - gap) / (statistics.stdev(found) / len(found) ** 0.5))
+        samples, _ = _sampled(gap, 0.0, load)
+        worst = max(worst, abs(statistics.fmean(samples) - gap) / (statistics.stdev(samples) / len(samples) ** 0.5))
     says = "pairs of size zero, gaps of 4, 12, 40 ms, loads of 0.25, 0.5, 0.75: output less input gap in standard errors, at most 3 (ours)"
     yield relation("1", says, worst <= 3, worst)
     above = {gap: [_mean_above(gap, e, load) for load in loads] for gap in (1.0, 4.0, 8.0, 16.0)}
@@ -278,7 +280,7 @@ def _linear(entry: Entry) -> Iterator[Check]:
     says = "pairs of 8 ms, gaps of 1, 4, 8, 16 ms: mean output less input gap lies between 0 and 8 ms"
     yield relation("2", says, inside, [round(value, 2) for values in above.values() for value in values])
     short = {(gap, load): _sampled(gap, e, load) for gap in (2.0, 4.0, 6.0, 8.0) for load in loads}
-    exact = all(np.allclose(found, np.array(came) + e) for found, came in short.values())
+    exact = all(np.allclose(samples, np.array(came) + e) for samples, came in short.values())
     yield relation("3", "each output gap of 2, 4, 6 and 8 ms is what arrived in between and 8 ms", exact)
     slopes = [
         statistics.linear_regression(

@@ -41,7 +41,7 @@ def serve(arrivals: Floats, service: Floats, limit: float = float("inf")) -> Flo
     before = np.searchsorted(left, arrivals, side="right")
     if np.all(np.arange(len(arrivals)) - before < limit):
         return np.asarray(left)
-    found = np.full(len(arrivals), np.nan)
+    departures = np.full(len(arrivals), np.nan)
     waiting: list[float] = []
     first, free = 0, -np.inf
     for i, (at, takes) in enumerate(zip(arrivals.tolist(), service.tolist(), strict=True)):
@@ -50,8 +50,8 @@ def serve(arrivals: Floats, service: Floats, limit: float = float("inf")) -> Flo
         if len(waiting) - first < limit:
             free = max(free, at) + takes
             waiting.append(free)
-            found[i] = free
-    return found
+            departures[i] = free
+    return departures
 
 
 def joined(*streams: tuple[Floats, float]) -> tuple[Floats, Floats, Floats]:
@@ -145,12 +145,12 @@ def measured(path: Path, kind: Kind, sources: int, mbps: float, sampling: Sampli
         probes, cross = left[whose == 0], left[whose == 1]
         number, probes, cross = number[~np.isnan(probes)], probes[~np.isnan(probes)], cross[~np.isnan(cross)]
     arrived = dict(zip(number.tolist(), serve(probes, np.full(len(probes), takes)).tolist(), strict=True))
-    found: dict[float, list[float]] = {}
+    by_gap_ms: dict[float, list[float]] = {}
     for first in range(0, len(sent), 2):
         if first in arrived and first + 1 in arrived:
             gap = float(sent[first + 1] - sent[first])
-            found.setdefault(round(gap, 6), []).append(arrived[first + 1] - arrived[first] - gap)
-    return Line({gap: statistics.fmean(values) for gap, values in sorted(found.items())}, dropped)
+            by_gap_ms.setdefault(round(gap, 6), []).append(arrived[first + 1] - arrived[first] - gap)
+    return Line({gap: statistics.fmean(values) for gap, values in sorted(by_gap_ms.items())}, dropped)
 
 
 @functools.cache
@@ -159,26 +159,26 @@ def lines(path: Path, kind: Kind, sources: int, mbps: float, sampling: Sampling 
     return tuple(measured(path, kind, sources, mbps, sampling, seed) for seed in SEEDS)
 
 
-def above_ms(found: Sequence[Line], least_gap: float) -> list[float]:
+def above_ms(seeds: Sequence[Line], least_gap: float) -> list[float]:
     """Of each seed the mean over the gaps from the least on."""
-    return [statistics.fmean(value for gap, value in line.above_ms.items() if gap >= least_gap) for line in found]
+    return [statistics.fmean(value for gap, value in line.above_ms.items() if gap >= least_gap) for line in seeds]
 
 
-def slope(found: Sequence[Line], least_gap: float) -> float:
+def slope(seeds: Sequence[Line], least_gap: float) -> float:
     """Of the line of least squares through the mean output gaps from the least gap on."""
-    means = by_gap(found)
+    means = by_gap(seeds)
     kept = [gap for gap in means if gap >= least_gap]
     return 1 + statistics.linear_regression(kept, [means[gap] for gap in kept]).slope
 
 
-def by_gap(found: Sequence[Line]) -> dict[float, float]:
-    gaps = sorted({gap for line in found for gap in line.above_ms})  # a seed may have lost all pairs of a gap
-    return {gap: statistics.fmean(line.above_ms[gap] for line in found if gap in line.above_ms) for gap in gaps}
+def by_gap(seeds: Sequence[Line]) -> dict[float, float]:
+    gaps = sorted({gap for line in seeds for gap in line.above_ms})  # a seed may have lost all pairs of a gap
+    return {gap: statistics.fmean(line.above_ms[gap] for line in seeds if gap in line.above_ms) for gap in gaps}
 
 
-def apart(found: Sequence[Line], other: Sequence[Line], least_gap: float = 8) -> float:
+def apart(seeds: Sequence[Line], other: Sequence[Line], least_gap: float = 8) -> float:
     """Largest distance of two lines, as a share of the gap."""
-    here, there = by_gap(found), by_gap(other)
+    here, there = by_gap(seeds), by_gap(other)
     return max(abs(here[gap] - there[gap]) / gap for gap in here if gap >= least_gap)
 
 

@@ -40,11 +40,11 @@ def more(runs: Sequence[Run], cca: str, other: str) -> list[float]:
     return [first - second for first, second in pairs if first is not None and second is not None]
 
 
-def _less_beside(part: str, cca: str, other: str, words: str) -> Callable[[Entry, Sequence[Run]], Iterator[Check]]:
+def _less_beside(part: str, cca: str, other: str, says: str) -> Callable[[Entry, Sequence[Run]], Iterator[Check]]:
     def compare(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         sample = more(runs, cca, other)
         if sample:
-            yield within(part, f"{words}: above 0", sample, math.nextafter(0.0, 1.0), math.inf)
+            yield within(part, f"{says}: above 0", sample, math.nextafter(0.0, 1.0), math.inf)
 
     return compare
 

@@ -146,9 +146,9 @@ def build() -> tuple[Path, bool]:
     Raises WarpbedError where the archive has another version now, or a file is not the one that was pinned.
     """
     final, changed = place(), False
-    with aside(final, marker=MARKER) as made:
-        if made:
-            _build(made[0])
+    with aside(final, marker=MARKER) as folder:
+        if folder:
+            _build(folder[0])
             changed = True
     return final, changed
 

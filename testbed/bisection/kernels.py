@@ -42,14 +42,14 @@ class KernelHistory(History):
         Raises UsageError where good is not one of bad's first parents.
         """
         text = self._git("log", "--first-parent", f"--max-count={MAX_COMMITS}", "--format=%H %T %s", bad.name)
-        found = [Commit(*row.split(" ", 2)) for row in text.splitlines()]
-        names = [commit.name for commit in found]
+        listed = [Commit(*row.split(" ", 2)) for row in text.splitlines()]
+        names = [commit.name for commit in listed]
         if good.name not in names:
             raise UsageError(
                 f"{good.name[:12]} is not among the first parents of {bad.name[:12]}; --good is an older commit of the same line"
             )
         commits = [good]
-        for commit in reversed(found[: names.index(good.name)]):
+        for commit in reversed(listed[: names.index(good.name)]):
             if commit.content != commits[-1].content:
                 commits.append(commit)
         return commits

@@ -130,9 +130,9 @@ def surroundings(parts: Sequence[Part]) -> Iterator[Source]:
 def commit() -> str:
     """The checkout's commit, with `-changed` where files differ from it; empty where there is no Git."""
 
-    def asked(*words: str) -> str:
+    def asked(*argv: str) -> str:
         try:
-            done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+            done = subprocess.run(["git", *argv], cwd=ROOT, capture_output=True, text=True)
         except OSError:
             return ""
         return done.stdout.strip() if done.returncode == 0 else ""

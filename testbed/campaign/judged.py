@@ -40,6 +40,6 @@ def findings(campaign: Campaign, folder: Path) -> tuple[claims.Finding, ...]:
     return claims.check_all(campaign.claims, tuple(runs(folder)))
 
 
-def render(found: Sequence[claims.Finding]) -> str:
+def render(findings: Sequence[claims.Finding]) -> str:
     """A line for each claim; nothing without claims."""
-    return "".join(f"{claim_line(finding)}\n" for finding in found)
+    return "".join(f"{claim_line(finding)}\n" for finding in findings)

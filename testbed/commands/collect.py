@@ -44,7 +44,7 @@ def main(options: argparse.Namespace) -> int:
     for name in ("out", "interval", "threads", "live"):
         if getattr(options, name):
             raise UsageError(f"--{name} is for captures; {paths[0]} is not a file")
-    rows = _folders(paths, told=options.format == "table")
+    rows = _folders(paths, named=options.format == "table")
     if rows and options.format != "table":
         print(render(rows, options.format), end="")
     if not options.store:
@@ -72,8 +72,8 @@ def _captures(options: argparse.Namespace, paths: list[Path], captures: list[Pat
         raise UsageError(str(error)) from error
 
 
-def _folders(paths: list[Path], *, told: bool) -> list[dict[str, Any]]:
-    """Collect each run again; told: print its folder as soon as it is done."""
+def _folders(paths: list[Path], *, named: bool) -> list[dict[str, Any]]:
+    """Collect each run again; named: print its folder as soon as it is done."""
     from testbed.captures import DroppedError
     from testbed.finish import finish
 
@@ -100,6 +100,6 @@ def _folders(paths: list[Path], *, told: bool) -> list[dict[str, Any]]:
         run = load_run(folder)
         reasons = "; ".join(reason.message for reason in run.reasons)
         rows.append({"run": run.run, "verdict": run.standing, "reasons": reasons, "folder": str(folder)})
-        if told:
+        if named:
             print(folder, flush=True)
     return rows

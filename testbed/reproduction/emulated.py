@@ -27,8 +27,8 @@ def _table_6_1(entry: Entry) -> Iterator[Check]:
         here = rtts_ms(path)
         lines[key] = len(here) + 1  # the first line of the traceroute is the sender
         below = all(mine <= theirs + 1e-3 for mine, theirs in zip(here, row[1:], strict=True))
-        words = "round-trip times of the emulated path: the last one's, and before it no hop's is longer than the traceroute's"
-        yield Check(key, words, below and abs(here[-1] - row[-1]) < 1e-3, row[1:], [round(value, 2) for value in here])
+        says = "round-trip times of the emulated path: the last one's, and before it no hop's is longer than the traceroute's"
+        yield Check(key, says, below and abs(here[-1] - row[-1]) < 1e-3, row[1:], [round(value, 2) for value in here])
     numbers = [int(word) for word in entry.published.claims[0].replace(",", "").split() if word.isdecimal()]
     yield relation(
         "1", "hops of the emulated paths and the sender", list(lines.values()) == numbers, list(lines.values())
