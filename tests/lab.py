@@ -88,8 +88,8 @@ def execute(
 
 
 def only_folder(results: Path) -> Path:
-    (found,) = [entry for entry in results.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
-    return found
+    (folder,) = [entry for entry in results.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+    return folder
 
 
 def runs(folder: Path) -> list[dict[str, Any]]:
@@ -115,15 +115,15 @@ def table(run: Path, kind: str) -> dict[str, Any]:
 
 def processes_with(text: str) -> list[str]:
     """Command lines, of processes other than this one's, that hold a text."""
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if text in line and entry.parent.name != str(os.getpid()):
-            found.append(line)
-    return found
+            pids.append(line)
+    return pids
 
 
 def plan(run: dict[str, Any]) -> dict[str, Any]:

@@ -64,8 +64,8 @@ def conversations() -> Iterator[tuple[str, bytes]]:
 
 def seeds() -> Iterator[tuple[str, bytes]]:
     """(path below CORPUS, content) of all."""
-    for target, found in (("capture", captures()), ("packets", conversations())):
-        for name, data in found:
+    for target, inputs in (("capture", captures()), ("packets", conversations())):
+        for name, data in inputs:
             yield f"{target}/{name.replace(' ', '-')}", data
 
 

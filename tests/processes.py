@@ -9,7 +9,7 @@ from pathlib import Path
 
 def processes_of(folder: Path) -> list[str]:
     """Command lines of living processes, other than this one, that name the folder."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
@@ -17,5 +17,5 @@ def processes_of(folder: Path) -> list[str]:
             except OSError:
                 continue
             if str(folder) in line:
-                found.append(line)
-    return found
+                pids.append(line)
+    return pids

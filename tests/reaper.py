@@ -41,29 +41,29 @@ def start() -> None:
 
 
 def marked(mark: str) -> Iterator[int]:
-    words = f"{NAME}={mark}".encode()
+    assignment = f"{NAME}={mark}".encode()
     for entry in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if words in entry.read_bytes().split(b"\0"):
+            if assignment in entry.read_bytes().split(b"\0"):
                 yield int(entry.parent.name)
 
 
-def kill(found: list[int]) -> None:
-    for pid in found:
+def kill(pids: list[int]) -> None:
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def ip(*words: str) -> list[str]:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+def ip(*argv: str) -> list[str]:
+    done = subprocess.run(["ip", *argv], capture_output=True, text=True, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
     return done.stdout.splitlines()
 
 
 def clean_up(pid: str, mark: str) -> None:
     for _ in range(PASSES):
-        if not (found := list(marked(mark))):
+        if not (pids := list(marked(mark))):
             break
-        kill(found)
+        kill(pids)
         time.sleep(0.05)
     with contextlib.suppress(FileNotFoundError):  # no ip: no such hosts
         for name in (line.split()[0] for line in ip("netns", "list")):

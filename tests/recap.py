@@ -10,8 +10,8 @@ WORDS = {"ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"}
 """Environment of a play whose recap is to be read."""
 
 
-def assert_changes_nothing(words: str) -> None:
+def assert_changes_nothing(output: str) -> None:
     """Every host of the play was reached, none failed, and no task changed any of them."""
-    hosts = LINE.findall(words.rpartition("PLAY RECAP")[2])
-    assert hosts, words
-    assert all(counts == ["0", "0", "0"] for _, *counts in hosts), words
+    hosts = LINE.findall(output.rpartition("PLAY RECAP")[2])
+    assert hosts, output
+    assert all(counts == ["0", "0", "0"] for _, *counts in hosts), output

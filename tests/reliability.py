@@ -31,8 +31,8 @@ ERRORS = {"EIO": "EIO", "ENOSPC": "ENOSPC", "SHORT": "half of what was asked"}
 
 
 def read() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(DATA.read_text())
-    return found
+    content: dict[str, Any] = json.loads(DATA.read_text())
+    return content
 
 
 def add(section: str, name: str, entry: Mapping[str, Any], sums: tuple[str, ...] = ()) -> None:
@@ -88,7 +88,7 @@ def page(text: str, data: Mapping[str, Any]) -> str:
     for name, table in TABLES.items():
         mark = re.compile(rf"(<!-- measured: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         lines = "\n".join(table(data.get(name, {})))
-        text, count = mark.subn(lambda found, lines=lines: f"{found[1]}{lines}\n{found[2]}", text)  # type: ignore[misc]
+        text, count = mark.subn(lambda match, lines=lines: f"{match[1]}{lines}\n{match[2]}", text)  # type: ignore[misc]
         if count != 1:
             raise ValueError(f"{PAGE}: {count} places for the table {name}")
     return text

@@ -36,7 +36,7 @@ def complaints(command: Iterable[str | Path], read: dict[str, str], ask: Callabl
     question = ["complaints", [str(word) for word in command], sys.version, sha256_of(LOCK), read]
     if not os.environ.get(FRESH) and recall(cache_dir(), question) is not None:
         return ""
-    words = ask()
-    if not words:
+    complaint = ask()
+    if not complaint:
         remember(cache_dir(), question, {"content": True})
-    return words
+    return complaint

@@ -34,14 +34,14 @@ def follows(
     undoes: whether the algorithm takes back a reaction to a loss that was none
     Raises AssertionError with all that differs, and where a situation did not come about.
     """
-    found: dict[str, Comparison] = {}
+    comparisons: dict[str, Comparison] = {}
     wrong = []
     for (name, scenario), result in zip(scenarios.items(), run_all(kernel, list(scenarios.values())), strict=True):
-        got, words = judge(name, scenario, result, make, packets, share, undoes=undoes)
-        found[name] = got
-        wrong += words
+        got, message = judge(name, scenario, result, make, packets, share, undoes=undoes)
+        comparisons[name] = got
+        wrong += message
     assert not wrong, "\n".join(wrong)
-    return found
+    return comparisons
 
 
 def judge(

@@ -209,25 +209,25 @@ class SshHosts:
             host = os.stat(f"/run/netns/{self.netns(name)}")
         except FileNotFoundError:
             return []
-        found = []
+        pids = []
         for entry in os.listdir("/proc"):
             if entry.isdecimal():
                 with contextlib.suppress(OSError):  # it has ended
                     if os.path.samestat(os.stat(f"/proc/{entry}/ns/net"), host):
-                        found.append(int(entry))
-        return found
+                        pids.append(int(entry))
+        return pids
 
     def processes(self, name: str) -> list[str]:
         """Command lines of the host's processes that are not of its SSH service."""
-        found = []
+        pids = []
         for pid in self._pids(name):
             try:
                 line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
             except OSError:
                 continue
             if line and "sshd" not in line:
-                found.append(line)
-        return found
+                pids.append(line)
+        return pids
 
     def close(self) -> None:
         for name in self.names:

@@ -97,8 +97,8 @@ class Prepared:
 
 
 def events(folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
-    found = Journal(folder / "results/short").events()
-    return found if kind is None else [event for event in found if event["event"] == kind]
+    listed = Journal(folder / "results/short").events()
+    return listed if kind is None else [event for event in listed if event["event"] == kind]
 
 
 def await_event(folder: Path, kind: str, count: int = 1) -> None:

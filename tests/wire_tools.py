@@ -25,5 +25,5 @@ def agree(results: Path) -> None:
         assert run["spec"]["captures"]["at"] == "none" or not run["spec"]["flows"], run["path"]
         return
     compared = [agreement(capture, PACKETS) for capture in {captures[0], captures[-1]}]
-    assert [line for found in compared for line in found.unexplained] == []
-    assert sum(found.packets for found in compared) > 0
+    assert [line for report in compared for line in report.unexplained] == []
+    assert sum(report.packets for report in compared) > 0

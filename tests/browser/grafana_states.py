@@ -58,9 +58,9 @@ def campaign(place: Path) -> None:
 
 
 def uncaptured(place: Path) -> None:
-    made = store_lab.results(place, DURATION_S, (Case("cubic", 50, 1), Case("reno", 50, 1)), experiment="uncaptured")
+    folders = store_lab.results(place, DURATION_S, (Case("cubic", 50, 1), Case("reno", 50, 1)), experiment="uncaptured")
     for name in ("flows", "intervals", "acks", "sockets"):
-        for file in made.glob(f"*/records/{name}.parquet"):
+        for file in folders.glob(f"*/records/{name}.parquet"):
             pq.write_table(pq.read_table(file).slice(0, 0), file)
 
 

@@ -67,13 +67,13 @@ def opened(browser: Any) -> Iterator[Any]:
 
     def start(report: Path, width: int = 1280, scheme: str = "light") -> Opened:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        found = Opened(page)
-        page.on("console", lambda message: found.problems.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: found.problems.append(str(error)))
-        page.on("request", lambda request: found.requests.append(request.url))
+        state = Opened(page)
+        page.on("console", lambda message: state.problems.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: state.problems.append(str(error)))
+        page.on("request", lambda request: state.requests.append(request.url))
         page.goto(report.as_uri())
         pages.append(page)
-        return found
+        return state
 
     yield start
     for page in pages:
@@ -279,10 +279,10 @@ def test_hostile_names_do_nothing(opened: Any, tmp_path: Path) -> None:
 def test_axe_finds_nothing_serious(opened: Any, request: pytest.FixtureRequest, name: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
     page = opened(request.getfixturevalue(name), 1280, scheme).page
-    found = axe.Axe().run(page).response["violations"]
+    violations = axe.Axe().run(page).response["violations"]
     serious = [
         f"{row['id']}: {[node['target'] for node in row['nodes']][:5]}"
-        for row in found
+        for row in violations
         if row["impact"] in ("serious", "critical", "moderate")
     ]
     assert serious == []
@@ -320,5 +320,5 @@ def test_a_report_that_a_grafana_serves_leads_back_to_its_dashboards(browser: An
 
 
 def test_a_report_from_disk_has_no_links_to_dashboards(opened: Any, quickstart: Path) -> None:
-    found = opened(quickstart)
-    assert found.page.locator("a[href*='/d/']").count() == 0
+    from_disk = opened(quickstart)
+    assert from_disk.page.locator("a[href*='/d/']").count() == 0

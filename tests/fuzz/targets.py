@@ -161,8 +161,8 @@ class AnswersOfHosts:
             return "nothing of any question"
 
         def way(end: End) -> Imitated:
-            found = answers.get("sender" if end == ENDS["a"] else "receiver")
-            return Imitated(found if isinstance(found, dict) else {})
+            of_end = answers.get("sender" if end == ENDS["a"] else "receiver")
+            return Imitated(of_end if isinstance(of_end, dict) else {})
 
         said: list[str] = []
         with pytest.MonkeyPatch.context() as patch:

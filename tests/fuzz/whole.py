@@ -58,13 +58,13 @@ def run(name: str, place: Path, seed: int, *, inputs: int = 10**9, seconds: floa
     return outcome
 
 
-def of_captures(seconds: float, found: Path) -> Outcome:
+def of_captures(seconds: float, kept: Path) -> Outcome:
     """The collector's two targets, by libFuzzer, half of the time each. Raises NativeError where they cannot be built."""
     outcome = Outcome()
     for target in native_fuzz.TARGETS:
         native_fuzz.build()
         before = _children_s()
-        done = native_fuzz.run(target, max(1, round(seconds / len(native_fuzz.TARGETS))), found / target)
+        done = native_fuzz.run(target, max(1, round(seconds / len(native_fuzz.TARGETS))), kept / target)
         outcome.cpu_s += _children_s() - before
         outcome.inputs += done.executions
         if done.finding is not None:
@@ -104,11 +104,11 @@ def main() -> int:
     options = parser.parse_args()
     if options.target != CAPTURES:  # libFuzzer has a bound of its own
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
-    found = options.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))
+    kept = options.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))
     bad = 0
     for name in TARGETS if options.target == "all" else [options.target]:
         if name == CAPTURES:
-            outcome = of_captures(options.seconds, found.resolve())
+            outcome = of_captures(options.seconds, kept.resolve())
         else:
             with tempfile.TemporaryDirectory() as place:
                 outcome = run(name, Path(place), options.seed, inputs=options.inputs, seconds=options.seconds)
@@ -118,7 +118,7 @@ def main() -> int:
             flush=True,
         )
         for wrong, data in outcome.findings.items():
-            file = found / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
+            file = kept / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
             print(f"  {file}: {wrong!r}", flush=True)

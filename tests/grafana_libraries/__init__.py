@@ -49,14 +49,14 @@ def installed() -> Path:
 
 def check(folder: Path, version: str, panels: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """What check.cjs says of each panel."""
-    found: list[dict[str, Any]] = _asked("check.cjs", [str(folder), version], panels)
-    return found
+    answers: list[dict[str, Any]] = _asked("check.cjs", [str(folder), version], panels)
+    return answers
 
 
 def put_in(folder: Path, scenes: Sequence[dict[str, Any]]) -> list[list[str]]:
     """What scenes.cjs makes of each scene's texts."""
-    found: list[list[str]] = _asked("scenes.cjs", [str(folder)], scenes)
-    return found
+    answers: list[list[str]] = _asked("scenes.cjs", [str(folder)], scenes)
+    return answers
 
 
 def _asked(program: str, arguments: Sequence[str], content: object) -> Any:

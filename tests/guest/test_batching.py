@@ -98,7 +98,7 @@ def data_packets(capture: Path) -> list[tuple[int, int, bytes]]:
     """
     content = capture.read_bytes()
     order, offset = "<" if content[:4] == b"\x4d\x3c\xb2\xa1" else ">", 24
-    found: dict[bytes, list[tuple[int, int, bytes]]] = {}
+    by_flow: dict[bytes, list[tuple[int, int, bytes]]] = {}
     clients: list[bytes] = []
     while offset < len(content):
         seconds, nanoseconds, captured, length = struct.unpack_from(order + "IIII", content, offset)
@@ -110,10 +110,10 @@ def data_packets(capture: Path) -> list[tuple[int, int, bytes]]:
         if destination == struct.pack("!H", FIRST_PORT) and source not in clients:
             clients.append(source)
         headers = frame[26 : 34 + (frame[46] >> 4) * 4]
-        found.setdefault(source + destination, []).append((seconds * 10**9 + nanoseconds, length, headers))
+        by_flow.setdefault(source + destination, []).append((seconds * 10**9 + nanoseconds, length, headers))
     server = struct.pack("!H", FIRST_PORT)
     # the end is the application's: whether a last window update or a reset crosses the FIN
-    return [packet for client in clients[1:] for way in (client + server, server + client) for packet in found[way]]
+    return [packet for client in clients[1:] for way in (client + server, server + client) for packet in by_flow[way]]
 
 
 def test_batches_are_really_made(small: Path) -> None:

@@ -43,9 +43,9 @@ def test_the_commit_that_stopped_backing_off_is_found_beside_one_that_does_not_b
     assert BACKS_OFF in source
     bug = source.replace(BACKS_OFF, NEVER)
 
-    def git(*words: str) -> str:
+    def git(*argv: str) -> str:
         who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-        done = subprocess.run(["git", "-C", str(tree), *who, *words], check=True, capture_output=True, text=True)
+        done = subprocess.run(["git", "-C", str(tree), *who, *argv], check=True, capture_output=True, text=True)
         return done.stdout.strip()
 
     git("init", "--quiet", "--initial-branch=main")
@@ -64,7 +64,7 @@ def test_the_commit_that_stopped_backing_off_is_found_beside_one_that_does_not_b
         names.append(git("rev-parse", "HEAD"))
     file = lab.write(tmp_path, EXPERIMENT)
     place = f"{tree / 'module'}@"
-    words: list[str | Path] = [
+    argv: list[str | Path] = [
         "bisect",
         file,
         "--claim",
@@ -74,8 +74,8 @@ def test_the_commit_that_stopped_backing_off_is_found_beside_one_that_does_not_b
         "--bad",
         f"{place}main",
     ]
-    words += ["--jobs", "1", "--results", tmp_path / "results", "--format", "json"]
-    done = subprocess.run(lab.command(*words), cwd=lab.ROOT, capture_output=True, text=True, timeout=1100)
+    argv += ["--jobs", "1", "--results", tmp_path / "results", "--format", "json"]
+    done = subprocess.run(lab.command(*argv), cwd=lab.ROOT, capture_output=True, text=True, timeout=1100)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = {row["subject"]: row for row in json.loads(done.stdout)}
     assert {subject: row["verdict"] for subject, row in rows.items()} == {

@@ -36,13 +36,13 @@ def departures(pcap: Path) -> list[float]:
     """When each full packet left, s."""
     data = pcap.read_bytes()
     (magic,) = struct.unpack_from("<I", data)
-    fine, offset, found = 1e-9 if magic == NANOSECONDS else 1e-6, 24, []
+    fine, offset, times = 1e-9 if magic == NANOSECONDS else 1e-6, 24, []
     while offset < len(data):
         seconds, part, kept, length = struct.unpack_from("<4I", data, offset)
         offset += 16 + kept
         if length > 1000:
-            found.append(seconds % 1000 + part * fine)
-    return found
+            times.append(seconds % 1000 + part * fine)
+    return times
 
 
 def test_vegas_sends_one_by_one_and_queues_less(kernel: GuestKernel, tmp_path: Path) -> None:

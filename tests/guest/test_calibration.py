@@ -218,10 +218,10 @@ def test_a_network_that_is_built_wrongly_is_caught(
     )
     plan = plan_of(Network(SHAPES.nodes, links))
     rows = judge(plan, measure(VirtualHost(kernel), plan))
-    found = {quantity for _, quantity in off(rows)}
-    assert found & quantities, rows
+    off_by = {quantity for _, quantity in off(rows)}
+    assert off_by & quantities, rows
     if what != "netem limit too small":
-        assert found <= quantities | {"RTT"}
+        assert off_by <= quantities | {"RTT"}
 
 
 def test_a_starved_cpu_is_caught() -> None:

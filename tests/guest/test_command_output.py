@@ -106,14 +106,14 @@ def test_execute_and_run_give_their_runs_to_programs_and_say_the_rest_aside(
     )  # handlers of the command, which here is no process of its own
     # what is there already needs no guest and no play, which has its own tests
     monkeypatch.setattr("testbed.ansible.play", _played)
-    for command, words in (("execute", "nothing to do"), ("run", "nothing to do"), ("run", "TASK")):
-        if words == "TASK":
+    for command, message in (("execute", "nothing to do"), ("run", "nothing to do"), ("run", "TASK")):
+        if message == "TASK":
             monkeypatch.setattr("testbed.commands.run.ready_hosts", lambda *_: None)
         assert cli.main([command, str(file), "--results", str(small.parent), "--format", kind]) == 0
         answer = capsys.readouterr()
         rows = json.loads(answer.out) if kind == "json" else list(csv.DictReader(io.StringIO(answer.out)))
         assert [row["run"] for row in rows] == [path.parent.name for path in small.glob("*/run.json")]
-        assert words in answer.err and ("TASK" in answer.err) == (words == "TASK")
+        assert message in answer.err and ("TASK" in answer.err) == (message == "TASK")
 
 
 def test_counts_of_a_capture_are_also_json_and_csv(

@@ -55,13 +55,13 @@ needs_objdump = pytest.mark.skipif(shutil.which("objdump") is None, reason="objd
 
 def instructions(file: Path) -> set[str]:
     """Which of them a program has."""
-    found: set[str] = set()
+    names: set[str] = set()
     with subprocess.Popen(["objdump", "-d", "--no-show-raw-insn", file], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            found.update(INSTRUCTION.findall(line))
+            names.update(INSTRUCTION.findall(line))
     assert process.returncode == 0, file
-    return found
+    return names
 
 
 def with_libraries(root: Path) -> Iterator[Path]:
@@ -100,7 +100,7 @@ def test_the_pattern_finds_each_of_them(tmp_path: Path) -> None:
 def test_the_guests_kernel_and_its_modules_have_none(kernel: GuestKernel) -> None:
     files = [kernel.linux.resolve(), *sorted(kernel.modules.glob("*.ko"))]
     assert len(files) > 20
-    assert {file.name: found for file in files if (found := instructions(file))} == {}
+    assert {file.name: names for file in files if (names := instructions(file))} == {}
 
 
 @needs_objdump
@@ -108,8 +108,8 @@ def test_which_programs_of_the_guest_have_some_is_known() -> None:
     root = pinned.root()
     if root is None:
         pytest.skip("WARPBED_USERLAND=host: this machine's programs, which nobody has listed")
-    found = {file: had for file in set(with_libraries(root)) if (had := instructions(file))}
-    names = {name: had for file, had in found.items() for name in [_known_name(file.name)]}
+    by_file = {file: had for file in set(with_libraries(root)) if (had := instructions(file))}
+    names = {name: had for file, had in by_file.items() for name in [_known_name(file.name)]}
     assert names == KNOWN
 
 
@@ -133,8 +133,8 @@ def chosen_by(root: Path, tunables: str) -> dict[tuple[int, int], int]:
     done = subprocess.run(
         [loader, "--list-diagnostics"], env={plain_code.CHOICE: tunables}, check=True, capture_output=True, text=True
     )
-    words = re.findall(r"features\[(0x\w+)\]\.active\[(0x\w+)\]=(0x\w+)", done.stdout)
-    return {(int(leaf, 16), int(register, 16)): int(value, 16) for leaf, register, value in words}
+    masks = re.findall(r"features\[(0x\w+)\]\.active\[(0x\w+)\]=(0x\w+)", done.stdout)
+    return {(int(leaf, 16), int(register, 16)): int(value, 16) for leaf, register, value in masks}
 
 
 def test_glibc_is_left_the_code_that_every_x86_64_runs() -> None:

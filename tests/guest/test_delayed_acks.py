@@ -40,11 +40,11 @@ MODULO = 1 << 32
 
 def expected_acks(arrivals: list[Segment], wait_ns: int) -> list[tuple[int, int]]:
     """(time, number) of the ACKs of data, for packets without SYN and up to the FIN."""
-    found: list[tuple[int, int]] = []
+    acks: list[tuple[int, int]] = []
     following, apart, waiting = arrivals[0].seq, dict[int, int](), None
     for packet in arrivals:
         if waiting is not None and packet.t_ns >= waiting:
-            found.append((waiting, following))
+            acks.append((waiting, following))
             waiting = None
         had_hole = bool(apart)
         in_order = packet.seq == following
@@ -58,10 +58,10 @@ def expected_acks(arrivals: list[Segment], wait_ns: int) -> list[tuple[int, int]
             waiting = packet.t_ns + wait_ns
         else:
             waiting = None
-            found.append((packet.t_ns, following))
+            acks.append((packet.t_ns, following))
     if waiting is not None:
-        found.append((waiting, following))
-    return found
+        acks.append((waiting, following))
+    return acks
 
 
 def of_flow(capture: Path, port: int) -> tuple[list[Segment], list[Segment]]:

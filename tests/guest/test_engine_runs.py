@@ -60,7 +60,7 @@ class Cluster:
         return process
 
     def worker(self, name: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-        words = [
+        argv = [
             "--name",
             name,
             "--nthreads",
@@ -70,7 +70,7 @@ class Cluster:
             "--local-directory",
             str(self._folder),
         ]
-        return self.start("dask_worker", *words, environment=environment)
+        return self.start("dask_worker", *argv, environment=environment)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -178,12 +178,12 @@ def test_ctrl_c_ends_what_runs_and_leaves_nothing(kernel: GuestKernel, tmp_path:
     try:
         wait_until(lambda: guests(results), 120, while_running=client)
         os.killpg(client.pid, signal.SIGINT)  # as a terminal sends it, to all of them
-        words, _ = client.communicate(timeout=200)
+        output, _ = client.communicate(timeout=200)
     finally:
         client.kill()
         client.wait()
-    assert client.returncode == 1 and "interrupted; 0 of 2 runs are complete" in words, words
-    assert "Traceback" not in words
+    assert client.returncode == 1 and "interrupted; 0 of 2 runs are complete" in output, output
+    assert "Traceback" not in output
     wait_until(lambda: not guests(results), 60)
     wait_until(
         lambda: not results.is_dir() or not [path.name for path in results.iterdir() if path.name.startswith(".")], 60

@@ -27,34 +27,34 @@ def failed(tmp_path: Path, text: str, environment: dict[str, str] | None = None)
 
 def test_a_module_that_does_not_load(kernel: GuestKernel, tmp_path: Path) -> None:
     text = lab.SMALL.replace("cca: cubic", "cca: {name: medley, params: {init_cwnd: 1000000}}")
-    words, run = failed(tmp_path, text)
-    assert "module tcp_medley.ko" in words
-    assert "Invalid" in words or "out of range" in words
+    output, run = failed(tmp_path, text)
+    assert "module tcp_medley.ko" in output
+    assert "Invalid" in output or "out of range" in output
     assert run["status"] == "failed"
 
 
 def test_an_unknown_parameter_of_the_kernels_own_algorithm(kernel: GuestKernel, tmp_path: Path) -> None:
-    words, _ = failed(tmp_path, lab.SMALL.replace("cca: cubic", "cca: {name: cubic, params: {betta: 5}}"))
-    assert "parameter cubic.betta: cubic has no such parameter; it has beta" in words
+    output, _ = failed(tmp_path, lab.SMALL.replace("cca: cubic", "cca: {name: cubic, params: {betta: 5}}"))
+    assert "parameter cubic.betta: cubic has no such parameter; it has beta" in output
 
 
 def test_an_iperf3_that_dies(kernel: GuestKernel, tmp_path: Path) -> None:
     """One local port, the first of data connections: iperf3's control connection takes it, and the data connection has none."""
     only = "hosts: {only: {s1: {sysctls: {net.ipv4.ip_local_port_range: 10001 10001}}}}\nflows:"
-    words, run = failed(tmp_path, lab.SMALL.replace("flows:", only))
-    assert "flow f1: iperf3 client: " in words
-    assert "Address already in use" in words
+    output, run = failed(tmp_path, lab.SMALL.replace("flows:", only))
+    assert "flow f1: iperf3 client: " in output
+    assert "Address already in use" in output
     assert run["error"]["stage"] == "flow"  # type: ignore[index]
 
 
 def test_a_path_that_loses_everything(kernel: GuestKernel, tmp_path: Path) -> None:
-    words, _ = failed(tmp_path, lab.SMALL.replace("buffer: 40p", "buffer: 40p, loss: 100%"))
-    assert "no answer to" in words
+    output, _ = failed(tmp_path, lab.SMALL.replace("buffer: 40p", "buffer: 40p, loss: 100%"))
+    assert "no answer to" in output
 
 
 def test_a_sysctl_that_the_kernel_refuses(kernel: GuestKernel, tmp_path: Path) -> None:
-    words, _ = failed(tmp_path, lab.SMALL.replace("flows:", "hosts: {sysctls: {net.ipv4.tcp_nonsense: 1}}\nflows:"))
-    assert "tcp_nonsense" in words
+    output, _ = failed(tmp_path, lab.SMALL.replace("flows:", "hosts: {sysctls: {net.ipv4.tcp_nonsense: 1}}\nflows:"))
+    assert "tcp_nonsense" in output
 
 
 def test_one_failed_run_does_not_lose_the_others(kernel: GuestKernel, tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def fake_kernel(folder: Path, script: str) -> dict[str, str]:
 
 def test_a_busy_looping_guest_is_stopped(tmp_path: Path) -> None:
     environment = fake_kernel(tmp_path, "echo 'WARPBED running 1.0'; while :; do :; done\n")
-    words, run = failed(tmp_path, lab.SMALL, {**environment, "WARPBED_STALL_S": "2"})
-    assert "busy-loops" in words and "at 1 virtual seconds" in words
+    output, run = failed(tmp_path, lab.SMALL, {**environment, "WARPBED_STALL_S": "2"})
+    assert "busy-loops" in output and "at 1 virtual seconds" in output
     assert run["error"]["stage"] == "watchdog"  # type: ignore[index]
 
 
@@ -87,22 +87,22 @@ def test_a_busy_looping_guest_is_stopped(tmp_path: Path) -> None:
 )
 def test_a_panic_is_recognised(tmp_path: Path, line: str) -> None:
     environment = fake_kernel(tmp_path, f"echo 'WARPBED done'; echo '[ 1.0] {line}'; echo '[ 1.0] Call Trace:'\n")
-    words, run = failed(tmp_path, lab.SMALL, environment)
-    assert line in words
+    output, run = failed(tmp_path, lab.SMALL, environment)
+    assert line in output
     assert run["error"]["stage"] == "kernel"  # type: ignore[index]
 
 
 def test_a_guest_that_does_not_boot(tmp_path: Path) -> None:
-    words, _ = failed(tmp_path, lab.SMALL, fake_kernel(tmp_path, "echo no such root; exit 3\n"))
-    assert "ended (code 3) without a result" in words and "no such root" in words
+    output, _ = failed(tmp_path, lab.SMALL, fake_kernel(tmp_path, "echo no such root; exit 3\n"))
+    assert "ended (code 3) without a result" in output and "no such root" in output
 
 
 def test_a_guest_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     script = f"touch {victim} && echo escaped; echo stayed >&2\n"
-    words, _ = failed(tmp_path, lab.SMALL, {**fake_kernel(tmp_path, script), "WARPBED_CAGE": "required"})
+    output, _ = failed(tmp_path, lab.SMALL, {**fake_kernel(tmp_path, script), "WARPBED_CAGE": "required"})
     assert not victim.exists()
-    assert "escaped" not in words and "stayed" in words
+    assert "escaped" not in output and "stayed" in output
 
 
 def test_a_full_disk(kernel: GuestKernel, tmp_path: Path) -> None:

@@ -88,14 +88,14 @@ def test_nothing_but_the_flow_is_on_the_wire(two: dict[int, dict[str, Any]]) -> 
 
 def test_every_kind_of_traffic_runs(all_kinds: dict[str, Any]) -> None:
     assert all_kinds["verdict"]["value"] == "valid", all_kinds["verdict"]
-    told = {row["flow"]: row for row in _applications(all_kinds["path"])}
-    assert told["cbr"]["wire_bytes"] == told["cbr"]["received_packets"] * 214
-    assert told["cbr"]["mean_rate_mbps"] == pytest.approx(1.0, rel=0.05)
-    assert told["ping"]["answered"] > 0.9 * told["ping"]["sent"] > 70
-    assert told["ping"]["rtt_min_ms"] == pytest.approx(24, abs=2)
-    assert told["pairs"]["received_pairs"] > 70 and told["poisson"]["received_packets"] > 400
-    assert told["transfers"]["completed"] == 16 and told["web"]["pages_loaded"] > 0
-    assert told["on_off"]["received_bytes"] > 1e6 and told["video"]["segments_loaded"] > 5
+    by_flow = {row["flow"]: row for row in _applications(all_kinds["path"])}
+    assert by_flow["cbr"]["wire_bytes"] == by_flow["cbr"]["received_packets"] * 214
+    assert by_flow["cbr"]["mean_rate_mbps"] == pytest.approx(1.0, rel=0.05)
+    assert by_flow["ping"]["answered"] > 0.9 * by_flow["ping"]["sent"] > 70
+    assert by_flow["ping"]["rtt_min_ms"] == pytest.approx(24, abs=2)
+    assert by_flow["pairs"]["received_pairs"] > 70 and by_flow["poisson"]["received_packets"] > 400
+    assert by_flow["transfers"]["completed"] == 16 and by_flow["web"]["pages_loaded"] > 0
+    assert by_flow["on_off"]["received_bytes"] > 1e6 and by_flow["video"]["segments_loaded"] > 5
     assert all_kinds["metrics"]["ecn_flows"] > 2
 
 
@@ -104,9 +104,9 @@ def test_connections_begin_as_their_routes_say(all_kinds: dict[str, Any]) -> Non
     their servers."""
     path = all_kinds["path"]
     samples = lab.table(path, "tcp_info")
-    found = {flow: set(samples["ca"][samples["flow"] == flow]) for flow in set(samples["flow"])}
-    assert found["told"] == {"westwood"} and found["file"] == {"dctcp"}
-    assert {"reno"} == found["on_off"] and {"bbr"} == found["transfers"]
+    algorithms = {flow: set(samples["ca"][samples["flow"] == flow]) for flow in set(samples["flow"])}
+    assert algorithms["told"] == {"westwood"} and algorithms["file"] == {"dctcp"}
+    assert {"reno"} == algorithms["on_off"] and {"bbr"} == algorithms["transfers"]
     probed = lab.table(path, "sockets")
     mine = probed["flow"] == "told"
     assert probed["cwnd_packets"][mine][0] == 3 and probed["cwnd_packets"][mine].max() <= 40
@@ -153,8 +153,8 @@ def _row(run: Path, kind: str) -> dict[str, Any]:
 
 
 def _applications(run: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((run / "records/applications.json").read_text())
-    return found
+    rows: list[dict[str, Any]] = json.loads((run / "records/applications.json").read_text())
+    return rows
 
 
 def _frames(capture: Path) -> list[bytes]:

@@ -127,29 +127,29 @@ def test_jitter_has_its_distribution(arrivals: dict[str, Any]) -> None:
 
 
 def test_jitter_in_order_delays_and_never_overtakes(arrivals: dict[str, Any]) -> None:
-    found = arrivals["jitter in order"]
-    assert len(found) == MANY and (np.diff(found["number"]) > 0).all()
-    took = found["arrived"] - found["sent"]
+    measured = arrivals["jitter in order"]
+    assert len(measured) == MANY and (np.diff(measured["number"]) > 0).all()
+    took = measured["arrived"] - measured["sent"]
     assert took.min() >= 80 * MS and took.std() > MS
 
 
 def test_scheduled_delay_with_jitter_and_burst_loss(arrivals: dict[str, Any]) -> None:
     missing, model = lost(arrivals["both"], MANY), GilbertElliott(0.02, 0.25)
     assert_share(missing.sum(), MANY, model.mean, model.clumping)
-    found = arrivals["both"]
-    took = (found["arrived"] - found["sent"]) / MS
-    early, late = took[found["sent"] < 9.9e9], took[found["sent"] > 10.1e9]
+    measured = arrivals["both"]
+    took = (measured["arrived"] - measured["sent"]) / MS
+    early, late = took[measured["sent"] < 9.9e9], took[measured["sent"] > 10.1e9]
     # in order: each waits for the one before, so the mean is a bit above the delay
     assert 30 <= early.mean() < 34 and 50 <= late.mean() < 54
     assert early.min() >= 22 and late.min() >= 42
 
 
-def _waiting(found: Any) -> float:
+def _waiting(measured: Any) -> float:
     """Mean number of frames that wait, from how long those that arrived took, once the queue has settled.
 
     A frame waits for those before it and, on average, for half of the one that is being sent.
     """
-    took = (found["arrived"] - found["sent"])[found["number"] > MANY // 2] - MS
+    took = (measured["arrived"] - measured["sent"])[measured["number"] > MANY // 2] - MS
     return float(took.mean() / 800_000 - 1.5)
 
 
@@ -157,10 +157,10 @@ def test_red_drops_as_its_average_says(arrivals: dict[str, Any]) -> None:
     """Floyd and Jacobson 1993: p_b = max_p (avg - min) / (max - min), drops evenly spread: the distance between two is
     uniform up to 1 / p_b, so of all frames 2 p_b / (1 + p_b) are dropped. Frames come 1/24 faster than they can be sent, so
     that share settles at 4 %, p_b at 2/98 and the average at 10 + 40 x 0.204 packets."""
-    found = arrivals["red"]
-    missing = lost(found, MANY)[MANY // 2 :]
+    measured = arrivals["red"]
+    missing = lost(measured, MANY)[MANY // 2 :]
     assert missing.mean() == pytest.approx(0.04, rel=0.05)
-    assert _waiting(found) == pytest.approx(10 + 40 * (0.04 / 1.96) / 0.1, rel=0.1)
+    assert _waiting(measured) == pytest.approx(10 + 40 * (0.04 / 1.96) / 0.1, rel=0.1)
     distances = np.diff(np.flatnonzero(missing))
     assert 0.45 < distances.std() / distances.mean() < 0.8  # 0.58 where uniform, 1 where independent
 
@@ -175,10 +175,10 @@ def test_codel_drops_ever_faster_while_the_queue_stands(arrivals: dict[str, Any]
     """RFC 8289 s5.4: from the first drop on, the n-th gap is interval / sqrt(n). The kernel makes one step of Newton's method
     towards 1 / sqrt(n) for each drop, which errs at first: its second gap is 50 instead of 71 ms. A drop happens when a frame
     leaves, which the next frame that arrives tells; frames leave every 800 µs."""
-    found = arrivals["codel"]
-    dropped = np.flatnonzero(lost(found, MANY // 2))[:400]
-    following = np.searchsorted(found["number"], dropped)
-    when_ms = (found["arrived"][following] - found["arrived"][following[0]]) / MS
+    measured = arrivals["codel"]
+    dropped = np.flatnonzero(lost(measured, MANY // 2))[:400]
+    following = np.searchsorted(measured["number"], dropped)
+    when_ms = (measured["arrived"][following] - measured["arrived"][following[0]]) / MS
     roots = [1.0]
     for n in range(2, len(dropped)):
         roots.append(roots[-1] * (3 - n * roots[-1] ** 2) / 2)
@@ -189,9 +189,9 @@ def test_codel_drops_ever_faster_while_the_queue_stands(arrivals: dict[str, Any]
 
 def test_pie_holds_its_target(arrivals: dict[str, Any]) -> None:
     """RFC 8033 s4.2: the controller integrates what the delay is off by, so that it settles at the target, 20 ms."""
-    found = arrivals["pie"]
-    assert _waiting(found) * 0.8 == pytest.approx(20, rel=0.15)
-    assert lost(found, MANY)[MANY // 2 :].mean() == pytest.approx(1 - 727 / 800, rel=0.05)
+    measured = arrivals["pie"]
+    assert _waiting(measured) * 0.8 == pytest.approx(20, rel=0.15)
+    assert lost(measured, MANY)[MANY // 2 :].mean() == pytest.approx(1 - 727 / 800, rel=0.05)
 
 
 HOSTS = {
@@ -209,21 +209,21 @@ def hosts(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 def test_a_processing_time_is_drawn_evenly_and_frames_keep_their_order(hosts: dict[str, Any]) -> None:
     """1000 bytes take 800 µs at 10 Mbit/s and come every millisecond, so none waits for the one before it."""
-    found = hosts["overhead"]
-    took = found["arrived"] - found["sent"] - 800_000 - 3 * MS
-    assert len(found) == 5000 and took.min() > -NEAR_NS and took.max() < 800_000 + NEAR_NS
+    measured = hosts["overhead"]
+    took = measured["arrived"] - measured["sent"] - 800_000 - 3 * MS
+    assert len(measured) == 5000 and took.min() > -NEAR_NS and took.max() < 800_000 + NEAR_NS
     assert_distribution(took[took > 0], lambda t: t / 800_000)
-    assert (np.diff(found["number"]) > 0).all()
+    assert (np.diff(measured["number"]) > 0).all()
 
 
 def test_a_full_link_keeps_its_rate_beside_processing_times(hosts: dict[str, Any]) -> None:
     """Frames come 1 % faster than they can be sent, so they leave the link every 800 µs; draws move each and do not add up."""
-    found = hosts["overhead of a full link"][100:]
-    assert len(found) == 2900
-    late = found["arrived"] - 800_000 * found["number"].astype(np.int64)
+    measured = hosts["overhead of a full link"][100:]
+    assert len(measured) == 2900
+    late = measured["arrived"] - 800_000 * measured["number"].astype(np.int64)
     assert 790_000 < late.max() - late.min() < 800_000 + NEAR_NS
     assert late.std() > 100_000
-    rate = (len(found) - 1) * 8e12 / (found["arrived"][-1] - found["arrived"][0])
+    rate = (len(measured) - 1) * 8e12 / (measured["arrived"][-1] - measured["arrived"][0])
     assert rate == pytest.approx(10e6, rel=0.001)
 
 
@@ -256,22 +256,22 @@ def exact(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 
 def test_scheduled_delay_is_exact_and_keeps_the_order(exact: dict[str, Any]) -> None:
-    found, steps = exact["delay steps"], direction(EXACT["delay steps"].words).varying_delay
+    measured, steps = exact["delay steps"], direction(EXACT["delay steps"].words).varying_delay
     assert isinstance(steps, Steps)
     expected, last = [], 0.0
-    for sent in found["sent"]:
+    for sent in measured["sent"]:
         last = max(last, sent + steps.at(int(sent)))
         expected.append(last)
-    assert np.abs(found["arrived"] - np.array(expected)).max() < NEAR_NS
+    assert np.abs(measured["arrived"] - np.array(expected)).max() < NEAR_NS
 
 
 def test_scheduled_rate_is_exact(exact: dict[str, Any]) -> None:
     """The link works through the frames' bits one after the other, at the rate of the moment."""
-    found, job = exact["rate steps"], EXACT["rate steps"]
+    measured, job = exact["rate steps"], EXACT["rate steps"]
     steps = direction(job.words).varying_rate
-    assert isinstance(steps, Steps) and len(found) == job.count
+    assert isinstance(steps, Steps) and len(measured) == job.count
     free = 0
-    for sent, size, arrived in zip(found["sent"], found["length"], found["arrived"], strict=True):
+    for sent, size, arrived in zip(measured["sent"], measured["length"], measured["arrived"], strict=True):
         here, left = max(free, int(sent)), int(size) * 8 * 10**9
         while left > 0:
             until, rate = steps.pieces(here, here + 10**9)[0][1], int(steps.at(here))
@@ -285,10 +285,12 @@ def test_scheduled_rate_is_exact(exact: dict[str, Any]) -> None:
 
 def test_a_trace_delivers_as_mahimahi_does(exact: dict[str, Any]) -> None:
     """Netravali et al. 2015: 1504 bytes per opportunity, shared by small packets, lost where nothing waits."""
-    found, job = exact["trace"], EXACT["trace"]
+    measured, job = exact["trace"], EXACT["trace"]
     trace = direction(job.words).varying_rate
-    assert isinstance(trace, RateTrace) and len(found) == job.count
-    assert np.abs(np.array(_mahimahi(trace, found["sent"], found["length"])) - found["arrived"]).max() < NEAR_NS
+    assert isinstance(trace, RateTrace) and len(measured) == job.count
+    assert (
+        np.abs(np.array(_mahimahi(trace, measured["sent"], measured["length"])) - measured["arrived"]).max() < NEAR_NS
+    )
 
 
 def _mahimahi(trace: RateTrace, sent: Any, sizes: Any) -> list[int]:
@@ -311,12 +313,12 @@ def _mahimahi(trace: RateTrace, sent: Any, sizes: Any) -> list[int]:
 
 def test_aggregated_frames_come_together_and_in_order(exact: dict[str, Any]) -> None:
     """Frames every 300 µs, taken to the wire's end for up to 5 ms: those that wait there arrive at one time, every 5 ms."""
-    found = exact["aggregated"]
-    assert len(found) == 5000 and (np.diff(found["number"]) == 1).all()
-    waited = found["arrived"] - found["sent"] - 20 * MS
+    measured = exact["aggregated"]
+    assert len(measured) == 5000 and (np.diff(measured["number"]) == 1).all()
+    waited = measured["arrived"] - measured["sent"] - 20 * MS
     assert waited.min() > -NEAR_NS and waited.max() < 5 * MS + NEAR_NS
-    edges = np.flatnonzero(np.diff(found["arrived"]) > 0)
-    sizes, times = np.diff(edges)[1:], found["arrived"][edges + 1][1:]
+    edges = np.flatnonzero(np.diff(measured["arrived"]) > 0)
+    sizes, times = np.diff(edges)[1:], measured["arrived"][edges + 1][1:]
     assert set(sizes) <= {16, 17} and sizes.mean() == pytest.approx(5 / 0.3, rel=0.01)
     assert np.abs(np.diff(times) - 5 * MS).max() < NEAR_NS
     assert waited.mean() == pytest.approx(2.5 * MS, rel=0.05)
@@ -325,8 +327,8 @@ def test_aggregated_frames_come_together_and_in_order(exact: dict[str, Any]) -> 
 def test_a_policer_lets_its_rate_and_its_bucket_pass_at_once(exact: dict[str, Any]) -> None:
     """Frames of 1000 bytes come at 20 Mbit/s: a token bucket of 10 000 bytes that fills with 8 Mbit/s decides frame by frame.
     The kernel keeps tokens in units of 64 ns, so that a frame can pass one place early or late."""
-    found = exact["policer"]
-    took = found["arrived"] - found["sent"]
+    measured = exact["policer"]
+    took = measured["arrived"] - measured["sent"]
     assert np.abs(took - 3 * MS).max() < NEAR_NS
     tokens, last, passes = 10_000.0, 0, []
     for number in range(10_000):
@@ -335,9 +337,11 @@ def test_a_policer_lets_its_rate_and_its_bucket_pass_at_once(exact: dict[str, An
         if tokens >= 1000:
             tokens -= 1000
             passes.append(number)
-    assert len(found) == pytest.approx(len(passes), abs=2)
-    assert len(found) == pytest.approx(10 + 10_000 * 0.4, rel=0.005)
-    assert np.abs(found["number"][: len(passes) - 2] - np.array(passes)[: len(found)][: len(passes) - 2]).max() <= 1
+    assert len(measured) == pytest.approx(len(passes), abs=2)
+    assert len(measured) == pytest.approx(10 + 10_000 * 0.4, rel=0.005)
+    assert (
+        np.abs(measured["number"][: len(passes) - 2] - np.array(passes)[: len(measured)][: len(passes) - 2]).max() <= 1
+    )
 
 
 @pytest.mark.parametrize(("name", "held"), [("pfifo", 17), ("own", 17), ("bfifo", 10)])

@@ -62,11 +62,11 @@ def checkout(kernel: GuestKernel, tmp_path: Path) -> Checkout:
 
 def shown(cells: list[dict[str, Any]]) -> str:
     """All text that the cells print or show."""
-    words = []
+    texts = []
     for cell in cells:
         for output in cell.get("outputs", ()):
-            words.append("".join([*output.get("text", ()), *output.get("data", {}).get("text/plain", ())]))
-    return "\n".join(words)
+            texts.append("".join([*output.get("text", ()), *output.get("data", {}).get("text/plain", ())]))
+    return "\n".join(texts)
 
 
 def drawn(cells: list[dict[str, Any]]) -> int:

@@ -101,8 +101,8 @@ def test_packetdrill_itself_passes_what_is_so_and_fails_what_is_not(kernel: Gues
         pytest.skip("WARPBED_PACKETDRILL names no packetdrill; it is in no registry of packages (docs/kernels.md)")
     for window in (10, 11):
         (tmp_path / f"window-{window}.pkt").write_text(HANDSHAKE.replace("WINDOW", str(window)))
-    words: list[Any] = ["packetdrill", tmp_path / "window-10.pkt", tmp_path / "window-11.pkt", "--binary", binary]
-    right, wrong = json.loads(lab.warpbed(*words, "--format", "json", code=1))
+    argv: list[Any] = ["packetdrill", tmp_path / "window-10.pkt", tmp_path / "window-11.pkt", "--binary", binary]
+    right, wrong = json.loads(lab.warpbed(*argv, "--format", "json", code=1))
     assert (right["outcome"], wrong["outcome"]) == ("passes", "fails")
     assert right["virtual_s"] < 1
     assert "window-11.pkt" in wrong["why"] and "10" in wrong["why"]

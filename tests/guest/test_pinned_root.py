@@ -25,10 +25,10 @@ def test_a_guest_has_the_programs_that_the_lock_names_and_no_others(kernel: Gues
         boot.caged(min(os.sched_getaffinity(0)), tmp_path, line), capture_output=True, text=True, check=False,
         stdin=subprocess.DEVNULL, env=boot.environment(), timeout=200,
     )  # fmt: skip
-    (told,) = [text for text in done.stdout.splitlines() if text.startswith(f"{PREFIX}sees ")] or [
+    (seen,) = [text for text in done.stdout.splitlines() if text.startswith(f"{PREFIX}sees ")] or [
         done.stdout + done.stderr
     ]
-    sees = json.loads(told.removeprefix(f"{PREFIX}sees "))
+    sees = json.loads(seen.removeprefix(f"{PREFIX}sees "))
     versions = pinned.versions(root)
     assert versions["iperf3"].startswith(f"{sees['iperf3']}-") and versions["python3.11-minimal"].startswith(
         f"{sees['python']}-"

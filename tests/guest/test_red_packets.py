@@ -55,16 +55,16 @@ class Frame:
     waiting: int
 
 
-def paper(found: Any, name: str, packet_ns: float) -> list[Frame]:
+def paper(measured: Any, name: str, packet_ns: float) -> list[Frame]:
     """Floyd and Jacobson 1993 Fig 2, in floating point, with the queue and the drops that were seen; after an idle time with the
     step of the arrival as well, as ns-2 has it."""
     job, queue = JOBS[name], direction(JOBS[name].words).queue
     assert queue.min_packets and queue.max_packets and queue.probability and queue.weight
     gone, left = (
-        lost(found, job.count),
-        dict(zip(found["number"].tolist(), (found["arrived"] - 7 * MS).tolist(), strict=True)),
+        lost(measured, job.count),
+        dict(zip(measured["number"].tolist(), (measured["arrived"] - 7 * MS).tolist(), strict=True)),
     )
-    begin = int(found["sent"][0])
+    begin = int(measured["sent"][0])
     frames: list[Frame] = []
     waiting: list[int] = []  # when each packet that was taken leaves
     average, count, empty_since = 0.0, -1, None
@@ -166,7 +166,7 @@ def test_a_host_without_the_module_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("red_packets min=5p", "needs min= and max="),
         ("red_packets min=5KB max=9KB", "min=5KB: packets such as 5p"),
@@ -177,6 +177,6 @@ def test_a_host_without_the_module_is_reported() -> None:
         ("red_packets min=5p max=9p weight=0", "weight=0"),
     ],
 )
-def test_wrong_words_are_refused(words: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_wrong_words_are_refused(words: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         direction({"rate": "10mbit", "buffer": "90p", "queue": words})

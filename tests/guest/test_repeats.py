@@ -113,13 +113,13 @@ def test_most_ends_it_and_a_metric_that_no_run_has_ends_it_at_once(tmp_path: Pat
     jobs, results, repeats = prepared_jobs(
         tmp_path, SWEPT + "repeats: {until: {metric: goodput_mbps, within: 1%}, least: 2, most: 6}\n"
     )
-    found = {"20p": 0, "40p": 0}
+    counts = {"20p": 0, "40p": 0}
     for some in rounds(jobs, repeats, results):
         for job in some:
             buffer = str(job.run.params["buffer"])
-            found[buffer] += 1
+            counts[buffer] += 1
             pretend(results, job, None if buffer == "20p" else float(job.run.seed))
-    assert found == {"20p": 2, "40p": 6}
+    assert counts == {"20p": 2, "40p": 6}
     assert [len(cell) for cell in by_cell(jobs).values()] == [6, 6]
 
 
@@ -180,16 +180,16 @@ def test_stopping_as_soon_as_a_claim_is_decided_is_wrong_in_at_most_five_percent
             for listed in values.values():
                 count = min(repeats.most, 2 * len(listed) or repeats.least) - len(listed)
                 listed += [source.gauss(10, 1) for _ in range(count)]
-            found = check(claim, runs(values["a"], cca="a") + runs(values["b"], cca="b"), looks=repeats.looks)
-            if found.outcome in wrong:
-                wrong[found.outcome] += 1
+            finding = check(claim, runs(values["a"], cca="a") + runs(values["b"], cca="b"), looks=repeats.looks)
+            if finding.outcome in wrong:
+                wrong[finding.outcome] += 1
                 break
     # of 400 cases 5 % are 20; three standard deviations more are 33
     assert max(wrong.values()) <= 33
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("{until: {metric: goodput, within: 2%}}", "repeats.until.0.metric: no metric is called 'goodput'"),
         ("{until: {metric: goodput_mbps, within: 2}, least: 5, most: 4}", "least 5 is above most 4"),
@@ -204,10 +204,10 @@ def test_stopping_as_soon_as_a_claim_is_decided_is_wrong_in_at_most_five_percent
         ("{until: {metric: goodput_mbps, within: 2%}, most: 5}\nseeds: [1, 2]", "5 repeats but 2 seeds"),
     ],
 )
-def test_a_wrong_rule_is_refused_with_its_place(text: str, words: str, tmp_path: Path) -> None:
+def test_a_wrong_rule_is_refused_with_its_place(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError) as raised:
         prepare(lab.write(tmp_path, f"{lab.SMALL}repeats: {text}\n"))
-    assert words in str(raised.value), raised.value
+    assert message in str(raised.value), raised.value
 
 
 def test_runs_stop_where_the_file_says_and_the_report_tells(kernel: object, tmp_path: Path) -> None:

@@ -147,11 +147,11 @@ LEFT: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs with all records."""
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for name, text in EXPERIMENTS.items():
         (run,) = lab.runs(kept_results.results(tmp_path_factory.mktemp("sources"), text))
-        found[name] = run["path"]
-    return found
+        folders[name] = run["path"]
+    return folders
 
 
 def collected_again(
@@ -197,8 +197,8 @@ def close(number: float | None, share: float) -> Any:
 
 
 def metrics_of(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((path / "run.json").read_text())["metrics"]
-    return found
+    values: dict[str, Any] = json.loads((path / "run.json").read_text())["metrics"]
+    return values
 
 
 def test_every_metric_is_compared_and_has_a_value_in_one_of_the_runs(recorded: dict[str, Path]) -> None:
@@ -256,9 +256,9 @@ def test_connections_of_traffic_are_known_without_a_capture(recorded: dict[str, 
     assert list(known) == names and len(names) == 3 + 8, "and none of the background's"
     for left in ("tcp_probe and tcp_info", "tcp_probe", "tcp_info", "programs"):
         collected_again(path, tmp_path / left, **LEFT[left])
-        found = {row["flow"]: row for row in rows_of(tmp_path / left)}
-        assert list(found) == names
-        for name, row in found.items():
+        by_name = {row["flow"]: row for row in rows_of(tmp_path / left)}
+        assert list(by_name) == names
+        for name, row in by_name.items():
             for key in ("cca", "src", "dst", "src_addr", "src_port", "dst_addr", "dst_port"):
                 assert row[key] == known[name][key], (left, name, key)
             # iperf3 opens a control connection first, and without tcp_probe nothing says when the other came; with it two of the

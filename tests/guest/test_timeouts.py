@@ -42,27 +42,27 @@ def last_of_each_flow(run: Path) -> dict[str, dict[str, int]]:
     """What the kernel counted of each flow's socket until its last sample, and when that was (`at_ns`)."""
     fields = {"rto": TOTAL_RTO, "segments": SEGMENTS, "sent": BYTES_SENT, "again": BYTES_AGAIN}
     damage: list[Damage] = []
-    found: dict[tuple[str, int], dict[str, int]] = {}
+    last: dict[tuple[str, int], dict[str, int]] = {}
     for sample in samples.samples(run / "raw/sockets.bin", damage, samples.as_it_is):
         for message in samples.payloads(sample.answer):
             (port,), address = struct.unpack_from("!H", message, 4), str(IPv4Address(bytes(message[8:12])))
             info = attributes(message[MESSAGE_BYTES:]).get(INFO)
             if info is not None:
-                found[address, port] = {
+                last[address, port] = {
                     name: struct.unpack_from(form, info, at)[0] for name, (form, at) in fields.items()
                 } | {"at_ns": sample.time_ns}
     assert not damage
     flows = lab.table(run, "flows")
     return {
-        name: found[address, int(port)]
+        name: last[address, int(port)]
         for name, address, port in zip(flows["flow"], flows["src_addr"], flows["src_port"], strict=True)
     }
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    (found,) = lab.runs(kept_results.results(tmp_path_factory.mktemp("timeouts"), EXPERIMENT))
-    return found
+    (only,) = lab.runs(kept_results.results(tmp_path_factory.mktemp("timeouts"), EXPERIMENT))
+    return only
 
 
 def test_timeouts_are_those_that_the_kernel_counted(run: dict[str, Any]) -> None:

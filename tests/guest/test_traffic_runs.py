@@ -61,8 +61,8 @@ def applications(run: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def raw(run: dict[str, Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((run["path"] / "raw" / f"{name}.json").read_text())
-    return found
+    content: dict[str, Any] = json.loads((run["path"] / "raw" / f"{name}.json").read_text())
+    return content
 
 
 def test_probes_and_datagrams_on_an_idle_path_measure_the_path(kernel: GuestKernel, tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ def memory() -> dict[str, int]:
     """kB of what the kernel keeps for itself, caches that can be dropped left out."""
     DROP.write_text("3")
     lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
-    found = {line.split(":")[0]: int(line.split()[1]) for line in lines}
-    return {name: found[name] for name in FIGURES if name in found}
+    kib = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+    return {name: kib[name] for name in FIGURES if name in kib}
 
 
 def run(count: int, modules: list[dict[str, Any]], ccas: list[str]) -> list[dict[str, int]]:
@@ -98,8 +98,8 @@ def run(count: int, modules: list[dict[str, Any]], ccas: list[str]) -> list[dict
         for module in reversed(modules):
             unload(module["name"])
         figures.append(memory())
-    if words := lost():
-        raise RuntimeError(f"kmemleak:\n{words}")
+    if message := lost():
+        raise RuntimeError(f"kmemleak:\n{message}")
     return figures
 
 

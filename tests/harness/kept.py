@@ -34,8 +34,8 @@ def key(line: Sequence[str], folder: Path) -> str:
     """
     given = {file.name: sha256_of(file) for file in sorted(folder.iterdir()) if file.is_file()}
     programs = [sha256_of(ROOT / name) for name in PROGRAMS]
-    words = [word.replace(str(folder), "FOLDER").replace(str(ROOT), "CHECKOUT") for word in line[1:]]
-    return digest([sha256_of(Path(line[0])), words, given, programs, dict(installed())])[:32]
+    argv = [word.replace(str(folder), "FOLDER").replace(str(ROOT), "CHECKOUT") for word in line[1:]]
+    return digest([sha256_of(Path(line[0])), argv, given, programs, dict(installed())])[:32]
 
 
 def restore(name: str, folder: Path) -> bool:

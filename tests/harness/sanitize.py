@@ -29,12 +29,12 @@ LOSS_PERCENT = 3.0
 def kernel() -> GuestKernel:
     """The build with checks that belongs to this checkout; raises WarpbedError where there is none."""
     try:
-        found = find_build(kernel_series.DEFAULT, arch=ARCH)
+        build = find_build(kernel_series.DEFAULT, arch=ARCH)
     except WarpbedError as error:
         raise WarpbedError(str(error)) from error
-    if not found.exists or found.path is None:
+    if not build.exists or build.path is None:
         raise WarpbedError(f"no kernel with checks is built; ./warpbed build-kernels --arch {ARCH} builds it")
-    return load(Path(found.path))
+    return load(Path(build.path))
 
 
 def check(count: int = CYCLES) -> str:

@@ -17,16 +17,16 @@ _CODES = {(1, 0): "B", (2, 0): "H", (4, 0): "I", (8, 0): "Q", (1, 1): "b", (2, 1
 
 def events(pages: bytes, layout: str, names: Sequence[str]) -> Iterator[tuple[int, ...]]:
     """The named fields of every event in whole pages."""
-    found = {
+    starts = {
         name: (int(offset), _CODES[int(size), int(signed)])
         for name, offset, size, signed in _FIELD.findall(layout)
         if (int(size), int(signed)) in _CODES
     }
-    order = sorted(names, key=lambda name: found[name])
+    order = sorted(names, key=lambda name: starts[name])
     # one structure over all fields in the order of their offsets, with what lies between skipped
     code, at = "<", 0
     for name in order:
-        offset, letter = found[name]
+        offset, letter = starts[name]
         code += f"{offset - at}x{letter}"
         at = offset + struct.calcsize(letter)
     unpack = struct.Struct(code).unpack_from

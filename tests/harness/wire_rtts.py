@@ -73,7 +73,7 @@ class _Sent:
 def rtts(pcap: bytes, port: int, full: int) -> list[tuple[int, float, bool]]:
     """(ACK number, RTT of the newest packet that it is the first to report, s; was all that it reports full and sent once?)."""
     flight: dict[int, _Sent] = {}
-    found: list[tuple[int, float, bool]] = []
+    samples: list[tuple[int, float, bool]] = []
     una: int | None = None
     for now in segments(pcap):
         if now.port == port and now.length:
@@ -95,11 +95,11 @@ def rtts(pcap: bytes, port: int, full: int) -> list[tuple[int, float, bool]]:
             if fresh:
                 newest = max(fresh, key=lambda sent: sent.t_s)
                 good = all(s.length >= full and not s.again for s in [*fresh, *acked])
-                found.append((now.ack, now.t_s - newest.t_s, good))
+                samples.append((now.ack, now.t_s - newest.t_s, good))
             for seq in [seq for seq, s in flight.items() if s in acked]:
                 del flight[seq]
             una = now.ack
-    return found
+    return samples
 
 
 def _within(end: int, una: int | None, ack: int) -> bool:
@@ -121,7 +121,7 @@ def clocks_apart_s(hooks: Sequence[Hook], pcap: bytes, port: int) -> float:
 def inversions(pcap: bytes, port: int) -> list[tuple[int, float]]:
     """(sequence number of n, seconds between the departures) of each pair of new packets that left as n + 1, n."""
     ahead: dict[int, float] = {}  # where a packet begins that left before the one in front of it, and when it left
-    found: list[tuple[int, float]] = []
+    pairs: list[tuple[int, float]] = []
     end: int | None = None
     for now in segments(pcap):
         if now.port != port or not now.length:
@@ -130,7 +130,7 @@ def inversions(pcap: bytes, port: int) -> list[tuple[int, float]]:
         if end is not None and now.seq != end and (now.seq - end) % MODULUS < MODULUS // 2:
             ahead[now.seq] = now.t_s
         elif following in ahead:
-            found.append((now.seq, now.t_s - ahead.pop(following)))
+            pairs.append((now.seq, now.t_s - ahead.pop(following)))
         if end is None or (following - end) % MODULUS < MODULUS // 2:
             end = following
-    return found
+    return pairs

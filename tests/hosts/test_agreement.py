@@ -34,11 +34,13 @@ def folder(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_equal_records_differ_in_nothing_and_the_rtt_is_accounted_for(folder: Path) -> None:
-    found = {d.metric: d for d in agreement.compare(load_experiment(folder))}
-    assert set(found) == {"throughput_mbps", "rtt_ms", "queue_packets", "drops"}
-    assert all(d.value == d.reference and d.host == "vm" for d in found.values())
-    assert found["rtt_ms"].reason.startswith("idle path +0.30 ms (its hosts' own time), queue +0.00 ms, rest -0.30 ms")
-    assert 0.9 < found["throughput_mbps"].reference / 20 < 1.01
+    by_metric = {d.metric: d for d in agreement.compare(load_experiment(folder))}
+    assert set(by_metric) == {"throughput_mbps", "rtt_ms", "queue_packets", "drops"}
+    assert all(d.value == d.reference and d.host == "vm" for d in by_metric.values())
+    assert by_metric["rtt_ms"].reason.startswith(
+        "idle path +0.30 ms (its hosts' own time), queue +0.00 ms, rest -0.30 ms"
+    )
+    assert 0.9 < by_metric["throughput_mbps"].reference / 20 < 1.01
 
 
 @pytest.mark.guest
@@ -55,9 +57,9 @@ def test_a_slow_link_is_distinguished_from_a_slow_sender(small: Path) -> None:
     m = agreement.measure(run)
     busy = dataclasses.replace(m, throughput_mbps=m.throughput_mbps / 3, queue_empty_share=0.01, cpu_busy=1.0)
     idle = dataclasses.replace(busy, queue_empty_share=0.9)
-    words = "packets waited, so that the emulated link itself was slower than asked (a CPU 100% busy"
-    assert words in agreement._throughput_reason(m, busy)
-    assert words not in agreement._throughput_reason(m, idle)
+    message = "packets waited, so that the emulated link itself was slower than asked (a CPU 100% busy"
+    assert message in agreement._throughput_reason(m, busy)
+    assert message not in agreement._throughput_reason(m, idle)
 
 
 def test_the_command_prints_every_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,7 +128,7 @@ def test_without_limits_in_its_file_a_campaign_has_those_that_are_set_here(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         (("algorithms: [reno, medley]", "algorithms: [rena]"), "did you mean reno?"),
         (("sizes: [106KB, 1MB]", "sizes: [106KB, 106KB]"), "one of them is there twice"),
@@ -150,10 +150,10 @@ def test_without_limits_in_its_file_a_campaign_has_those_that_are_set_here(tmp_p
         ),
     ],
 )
-def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, change: tuple[str, str], words: str) -> None:
+def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     with pytest.raises(SpecError, match=r"campaign.yml:\d+: ") as caught:
         load(lab.write(tmp_path, SMALL.replace(*change), "campaign.yml"))
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 def transfer_of(folder: Path, cca: str, run: int, seconds: float, size: str = "106KB") -> None:
@@ -188,7 +188,7 @@ def end(**more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "words"),
+    ("hosts", "message"),
     [
         ({"a": end()}, "b of the campaign is not in the inventory"),
         ({"a": end(), "b": end(address="192.0.2.2")}, "b is not a consenting receiver"),
@@ -198,11 +198,11 @@ def end(**more: Any) -> dict[str, Any]:
         ({"a": end(root="/tmp/$(id)"), "b": end()}, "hosts.a.root"),
     ],
 )
-def test_hosts_that_must_not_be_used_are_refused(tmp_path: Path, hosts: dict[str, Any], words: str) -> None:
+def test_hosts_that_must_not_be_used_are_refused(tmp_path: Path, hosts: dict[str, Any], message: str) -> None:
     campaign, _ = load(lab.write(tmp_path, SMALL, "campaign.yml"))
     with pytest.raises(UsageError) as caught:
         ends.parse(json.dumps({"hosts": hosts}), campaign)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_journal_that_a_crash_has_cut_loses_that_line_only(tmp_path: Path) -> None:

@@ -50,10 +50,10 @@ def test_it_can_write_nothing_start_nothing_and_take_little(monkeypatch: pytest.
     monkeypatch.setenv("CALLERS_SECRET", "x")
     with tempfile.TemporaryDirectory() as place:  # to which everybody has a way
         os.chmod(place, 0o777)
-        code, words, facts = run(TRIES, Path(place))
-        assert code == 0, words
+        code, output, facts = run(TRIES, Path(place))
+        assert code == 0, output
         assert os.listdir(place) == ["out"]
-    assert json.loads(words) == {
+    assert json.loads(output) == {
         "see the caller's environment": "KeyError",
         "become root": "PermissionError",
         "write in /tmp": "OSError",
@@ -68,8 +68,8 @@ def test_it_can_write_nothing_start_nothing_and_take_little(monkeypatch: pytest.
 
 
 def test_its_words_and_its_time_have_an_end(tmp_path: Path) -> None:
-    code, words, _ = run(b"import sys\nsys.stdin.read()\nwhile True:\n    print('x' * 1000, flush=True)\n", tmp_path)
-    assert code != 0 and len(words) == confined.OUTPUT_BYTES
+    code, output, _ = run(b"import sys\nsys.stdin.read()\nwhile True:\n    print('x' * 1000, flush=True)\n", tmp_path)
+    assert code != 0 and len(output) == confined.OUTPUT_BYTES
     code, _, _ = run(b"import sys\nsys.stdin.read()\nwhile True:\n    pass\n", tmp_path, cpu_s=1)
     assert code < 0, "ended by the kernel"
 

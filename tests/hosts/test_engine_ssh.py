@@ -122,9 +122,9 @@ class Workers:
         self._number = 0
         self.there = {name: self.start(name) for name in hosts.names}
 
-    def _start(self, words: list[str], before: list[str], more: dict[str, str]) -> subprocess.Popen[bytes]:
+    def _start(self, argv: list[str], before: list[str], more: dict[str, str]) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [*before, sys.executable, "-P", *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            [*before, sys.executable, "-P", *argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, cwd=self._folder, env={**os.environ, **more},
         )  # fmt: skip
         self._stack.callback(process.wait)
@@ -135,8 +135,8 @@ class Workers:
         self._number += 1
         own = self._hosts.control(name)
         here = own.rpartition(".")[0] + f".{int(own.rpartition('.')[2]) - 1}"
-        words = ["-m", "distributed.cli.dask_worker", f"tcp://{here}:{self.port}", "--host", own, "--nthreads", "1"]
-        words += [
+        argv = ["-m", "distributed.cli.dask_worker", f"tcp://{here}:{self.port}", "--host", own, "--nthreads", "1"]
+        argv += [
             "--no-nanny",
             "--no-dashboard",
             "--name",
@@ -144,7 +144,7 @@ class Workers:
             "--local-directory",
             str(self._folder),
         ]
-        return self._start(words, ["ip", "netns", "exec", self._hosts.netns(name)], {})
+        return self._start(argv, ["ip", "netns", "exec", self._hosts.netns(name)], {})
 
     def lose(self, draw: random.Random, how: str) -> None:
         """Kill a worker, stop it for good, or cut its network for some seconds; another one begins in its place."""

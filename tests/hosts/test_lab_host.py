@@ -121,10 +121,10 @@ def play(
 
 def condition(hosts: SshHosts) -> dict[str, Any]:
     """What a run and the tuning could change of the hosts."""
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for name in hosts.names:
         links = json.loads(hosts.inside(name, "ip", "-j", "addr"))
-        found[name] = {
+        facts[name] = {
             link["ifname"]: (
                 link["address"],
                 "UP" in link["flags"],
@@ -135,10 +135,10 @@ def condition(hosts: SshHosts) -> dict[str, Any]:
             )
             for link in links
         }
-        found[name]["sysctl"] = hosts.inside(name, "sysctl", "-n", "net.ipv4.tcp_no_metrics_save")
-        found[name]["state"] = (hosts.root(name) / "lab-state.json").exists()
-        found[name]["qdiscs"] = re.findall(r"qdisc (?:tbf|netem)", hosts.inside(name, "tc", "qdisc"))
-    return found
+        facts[name]["sysctl"] = hosts.inside(name, "sysctl", "-n", "net.ipv4.tcp_no_metrics_save")
+        facts[name]["state"] = (hosts.root(name) / "lab-state.json").exists()
+        facts[name]["qdiscs"] = re.findall(r"qdisc (?:tbf|netem)", hosts.inside(name, "tc", "qdisc"))
+    return facts
 
 
 def test_check_changes_nothing_a_run_gives_a_result_and_teardown_puts_all_back(hosts: SshHosts, tmp_path: Path) -> None:
@@ -147,11 +147,11 @@ def test_check_changes_nothing_a_run_gives_a_result_and_teardown_puts_all_back(h
     assert "offload lan0 tso: 1 → 0" in output and "tcp_no_metrics_save" in output
     assert condition(hosts) == before
     output = end(play(hosts, tmp_path, "run_experiment"))
-    (made,) = lab.runs(tmp_path / "results/lab")
-    assert made["host"] == "lab" and "[1/1] " in output
-    assert lab.table(made["path"], "flows")["delivered_bytes"].tolist() == [5_000_000]
-    assert made["facts"]["host"]["machines"]["s1"]["host"] == hosts.control("s")
-    assert "reno" in made["facts"]["host"]["machines"]["s1"]["modules"]
+    (result,) = lab.runs(tmp_path / "results/lab")
+    assert result["host"] == "lab" and "[1/1] " in output
+    assert lab.table(result["path"], "flows")["delivered_bytes"].tolist() == [5_000_000]
+    assert result["facts"]["host"]["machines"]["s1"]["host"] == hosts.control("s")
+    assert "reno" in result["facts"]["host"]["machines"]["s1"]["modules"]
     again = end(play(hosts, tmp_path, "run_experiment", counted=True))
     assert "nothing to do: all 1 runs are there" in again
     for role in ("lab_preflight", "lab_path", "lab_kernel", "lab_tuning", "experiment"):

@@ -141,6 +141,6 @@ def test_the_port_of_a_bridge_that_ssh_comes_in_by_is_refused(host: SshHosts, tm
 
 @pytest.mark.parametrize("name", ["lo", "00:00:00:00:00:00"])
 def test_the_agent_refuses_it_too_also_where_it_is_named_by_its_mac(host: SshHosts, name: str) -> None:
-    words = run("ip", "netns", "exec", host.netns("m"), "env", f"PYTHONPATH={lab.ROOT}",
+    output = run("ip", "netns", "exec", host.netns("m"), "env", f"PYTHONPATH={lab.ROOT}",
                 "/usr/bin/python3", "-B", "-P", "-c", AGENT, name)  # fmt: skip
-    assert "lo is the control interface; it is never touched" in words
+    assert "lo is the control interface; it is never touched" in output

@@ -68,8 +68,8 @@ def test_bounds_in_real_time(quantity: str, inside: dict[str, Any], outside: dic
 
 def test_virtual_bounds_are_narrower() -> None:
     measured = {**fabricated(rtt_ns=20_100_000, rate_bps=10.03e6), "realtime": False}
-    found = {row.quantity for row in judge(plan_of(ASKED), measured) if row.verdict == OFF}
-    assert found == {"RTT", "rate", "timers late (p99)"}
+    quantities = {row.quantity for row in judge(plan_of(ASKED), measured) if row.verdict == OFF}
+    assert quantities == {"RTT", "rate", "timers late (p99)"}
 
 
 AGENT = """

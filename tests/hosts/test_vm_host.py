@@ -175,15 +175,15 @@ def start(tmp_path: Path, host: str, text: str) -> subprocess.Popen[bytes]:
 
 def qemus(parent: int) -> list[int]:
     """The QEMUs that a process has started."""
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
             name, rest = entry.read_text().rpartition(")")[0], entry.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if "qemu-system" in name and int(rest[1]) == parent:
-            found.append(int(entry.parent.name))
-    return found
+            pids.append(int(entry.parent.name))
+    return pids
 
 
 def test_a_machine_that_vanishes_is_named_and_a_killed_controller_leaves_none(builds: Builds, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def prepared(hosts: SshHosts, tmp_path_factory: pytest.TempPathFactory) -> Prepa
 
 
 def test_a_campaign_brings_every_transfer_home_and_a_second_play_changes_nothing(prepared: Prepared) -> None:
-    hosts, tmp_path, words = prepared.hosts, prepared.folder, prepared.words
+    hosts, tmp_path, output = prepared.hosts, prepared.folder, prepared.words
     runs = assert_each_once(tmp_path)
     for run in runs:
         flow = run["metrics"]["flows"][0]
@@ -51,7 +51,7 @@ def test_a_campaign_brings_every_transfer_home_and_a_second_play_changes_nothing
         assert len(lab.table(run["path"], "tcp_info")["t_s"]) >= 1
         assert run["facts"]["path"][-1]["addresses"] == [hosts.address(run["params"]["receiver"])]
         assert {"sender", "receiver"} == set(run["facts"]["home_clock"])
-    assert "done" in words and "published" not in words
+    assert "done" in output and "published" not in output
     assert_nothing_left(hosts, tmp_path)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("raw/*")}
     again = end(start(hosts, tmp_path, counted=True))

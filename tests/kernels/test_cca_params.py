@@ -45,7 +45,7 @@ def test_a_name_without_parameters_needs_its_module_all_the_same(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("ccas", "words"),
+    ("ccas", "message"),
     [
         (("{name: ttfwc, params: {tp: 40}}", "{name: ttfwc, params: {tp: 90}}"), "ttfwc, tfwc, ttfwc2, ttfwc3"),
         (("{name: ttfwc, params: {tp: 40}}", "ttfwc"), "with other parameters"),
@@ -59,15 +59,15 @@ def test_a_name_without_parameters_needs_its_module_all_the_same(tmp_path: Path)
         (("{name: cubic, params: {beta: 700}}", "cubic"), "with a sweep"),
     ],
 )
-def test_conflicting_parameters_of_flows_are_reported(tmp_path: Path, ccas: tuple[str, ...], words: str) -> None:
-    with pytest.raises(SpecError, match=words):
+def test_conflicting_parameters_of_flows_are_reported(tmp_path: Path, ccas: tuple[str, ...], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
         modules(tmp_path, *ccas)
 
 
 def test_no_name_is_registered_twice() -> None:
-    found = [name for module in module_source.sources() for name in module.names]
-    assert len(set(found)) == len(found)
-    assert not set(found) & set(IN_TREE_CCAS)
+    names = [name for module in module_source.sources() for name in module.names]
+    assert len(set(names)) == len(names)
+    assert not set(names) & set(IN_TREE_CCAS)
 
 
 def test_three_groups_of_ttfwc_run_beside_each_other_with_their_own_values(kernel: GuestKernel, tmp_path: Path) -> None:

@@ -34,11 +34,11 @@ def test_each_algorithm_of_the_kernel_sends_under_its_name_with_sack_and_without
     for scenario, result in zip(scenarios, run_all(kernel, scenarios), strict=True):
         sockets = {line.split()[3].rsplit(":", 1)[1]: line.split() for line in result.sockets.splitlines()}
         for flow in flows:
-            words = sockets[str(flow.port)]
-            assert flow.cca.replace("dctcp", "dctcp-reno") in words, words
-            assert ("sack" in words) == scenario.sack, words
-            acked = next(int(word.split(":")[1]) for word in words if word.startswith("bytes_acked:"))
-            assert acked > 30_000, words
+            fields = sockets[str(flow.port)]
+            assert flow.cca.replace("dctcp", "dctcp-reno") in fields, fields
+            assert ("sack" in fields) == scenario.sack, fields
+            acked = next(int(word.split(":")[1]) for word in fields if word.startswith("bytes_acked:"))
+            assert acked > 30_000, fields
 
 
 SYN_ONLY = lab.SMALL.replace("duration: 5s", "duration: 2s")
@@ -69,9 +69,9 @@ def test_an_experiment_switches_sack_in_the_handshake(kernel: GuestKernel, tmp_p
     """`hosts: {sysctls: {net.ipv4.tcp_sack: 0}}` is NewReno for reno: option 4, SACK-permitted, is in no SYN."""
     text = SYN_ONLY + f"hosts: {{sysctls: {{net.ipv4.tcp_sack: {sack}}}}}\n"
     (run,) = lab.runs(kept_results.results(tmp_path, text))
-    found = [kinds for capture in (run["path"] / "raw").glob("*.pcap") for kinds in syn_options(capture)]
-    assert len(found) >= 4
-    assert all((4 in kinds) == bool(sack) for kinds in found)
+    kinds_of = [kinds for capture in (run["path"] / "raw").glob("*.pcap") for kinds in syn_options(capture)]
+    assert len(kinds_of) >= 4
+    assert all((4 in kinds) == bool(sack) for kinds in kinds_of)
 
 
 @given(rate=st.floats(100, 10_000), bunch=st.integers(1, 20))

@@ -23,21 +23,21 @@ def check(folder: Path, *defines: str) -> tuple[int, int, str]:
         ["gcc", "-O2", "-DSAFETY", "-o", "pan", "pan.c"],
         ["./pan", "-m100000"],
     )
-    words = "".join(
+    output = "".join(
         subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout for command in commands
     )
-    errors, states = re.search(r"errors: (\d+)", words), re.search(r"(\d+) states, stored", words)
-    assert errors and states and "max search depth too small" not in words, words
-    return int(errors[1]), int(states[1]), words
+    errors, states = re.search(r"errors: (\d+)", output), re.search(r"(\d+) states, stored", output)
+    assert errors and states and "max search depth too small" not in output, output
+    return int(errors[1]), int(states[1]), output
 
 
 def test_the_stages_timer_and_the_sockets_owner_never_lose_or_double_a_reference(tmp_path: Path) -> None:
-    errors, states, words = check(tmp_path / "new")
-    assert errors == 0, words
+    errors, states, output = check(tmp_path / "new")
+    assert errors == 0, output
     assert states > 1000
 
 
 def test_the_model_sees_the_race_that_there_was(tmp_path: Path) -> None:
     """The timer that armed itself again while the owner did: two references, one expiry."""
-    errors, _, words = check(tmp_path / "old", "-DOLD")
-    assert errors > 0, words
+    errors, _, output = check(tmp_path / "old", "-DOLD")
+    assert errors > 0, output

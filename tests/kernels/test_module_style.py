@@ -45,8 +45,8 @@ NOISE = re.compile(
 )
 
 
-def excepted(name: str, words: str) -> bool:
-    return any(file in ("", name) and text in words for file, text, _ in EXCEPTIONS)
+def excepted(name: str, complaint: str) -> bool:
+    return any(file in ("", name) and text in complaint for file, text, _ in EXCEPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def tree(kernel: GuestKernel) -> Path:
 @pytest.mark.parametrize("name", SOURCES)
 def test_checkpatch_has_nothing_to_say(tree: Path, name: str) -> None:
     complaints_found = complaints(tree, MODULES / name)
-    assert [words for words in complaints_found if not excepted(name, words)] == []
+    assert [complaint for complaint in complaints_found if not excepted(name, complaint)] == []
 
 
 OPTIONS = ("--strict", "--no-tree", "--terse", "--no-summary", "--color=never")
@@ -87,15 +87,17 @@ def asked(tree: Path, file: Path) -> list[str]:
 def test_checkpatch_is_really_asked(tree: Path, tmp_path: Path) -> None:
     file = tmp_path / "tcp_zeta.c"
     file.write_text("// SPDX-License-Identifier: GPL-2.0-only\nint f( int a ){return a;}\n")
-    assert any("open brace" in words for words in asked(tree, file))
+    assert any("open brace" in complaint for complaint in asked(tree, file))
 
 
 def test_every_exception_is_still_needed(tree: Path) -> None:
-    found = {name: complaints(tree, MODULES / name) for name in SOURCES}
+    by_source = {name: complaints(tree, MODULES / name) for name in SOURCES}
     unused = [
         (file, text)
         for file, text, _ in EXCEPTIONS
-        if not any(text in words for name, all_words in found.items() if file in ("", name) for words in all_words)
+        if not any(
+            text in complaint for name, all_words in by_source.items() if file in ("", name) for complaint in all_words
+        )
     ]
     assert unused == []
 
@@ -110,7 +112,7 @@ def test_only_compat_h_looks_at_the_kernel_s_version() -> None:
 
 
 @pytest.fixture(scope="module")
-def words(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def diagnostics(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What compiler (W=1, -Wshadow) and sparse say about all modules, and about one with known faults; remembered as above."""
     if shutil.which("sparse", path="/usr/bin") is None:
         pytest.skip("sparse is not installed; playbooks/test_environment.yml installs it")
@@ -164,11 +166,11 @@ MODULE_LICENSE("GPL");
 """
 
 
-def test_neither_compiler_nor_sparse_has_anything_to_say(words: list[str]) -> None:
-    assert [line for line in words if "tcp_zeta.c" not in line] == []
+def test_neither_compiler_nor_sparse_has_anything_to_say(diagnostics: list[str]) -> None:
+    assert [line for line in diagnostics if "tcp_zeta.c" not in line] == []
 
 
-def test_compiler_and_sparse_are_really_asked(words: list[str]) -> None:
-    assert any("tcp_zeta.c" in line and "-Wunused-const-variable" in line for line in words)
-    assert any("tcp_zeta.c" in line and "-Wshadow" in line for line in words)
-    assert any("tcp_zeta.c" in line and "incorrect type in return expression" in line for line in words)
+def test_compiler_and_sparse_are_really_asked(diagnostics: list[str]) -> None:
+    assert any("tcp_zeta.c" in line and "-Wunused-const-variable" in line for line in diagnostics)
+    assert any("tcp_zeta.c" in line and "-Wshadow" in line for line in diagnostics)
+    assert any("tcp_zeta.c" in line and "incorrect type in return expression" in line for line in diagnostics)

@@ -64,7 +64,7 @@ MODULE_LICENSE("GPL");
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fault", "words"),
+    ("fault", "message"),
     [
         ("p[24] = 1; kfree(p)", "KASAN: slab-out-of-bounds"),
         ("kfree(p); p[0] = 1", "use-after-free"),
@@ -72,7 +72,7 @@ MODULE_LICENSE("GPL");
     ],
 )
 def test_the_kernel_with_checks_finds_an_overflow_a_use_after_free_and_a_leak(
-    fault: str, words: str, tmp_path: Path
+    fault: str, message: str, tmp_path: Path
 ) -> None:
     try:
         kernel = sanitize.kernel()
@@ -84,21 +84,21 @@ def test_the_kernel_with_checks_finds_an_overflow_a_use_after_free_and_a_leak(
     command = ["make", "-C", str(tree), "ARCH=um", f"M={tmp_path}", "modules"]
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
     subprocess.run(command, check=True, capture_output=True, env=environment)
-    with pytest.raises(harness.GuestError, match=words):
+    with pytest.raises(harness.GuestError, match=message):
         harness.run_cycles(dataclasses.replace(kernel, modules=tmp_path), ["faulty"], ["reno"], 2)
 
 
 @pytest.mark.parametrize(
-    "words",
+    "message",
     [
         "BUG: KASAN: slab-use-after-free in medley_cong_avoid+0x1c/0x90 [tcp_medley]",
         "UBSAN: shift-out-of-bounds in tcp_fast.c:99:9",
         "BUG: sleeping function called from invalid context at mm/page_alloc.c:4",
     ],
 )
-def test_the_words_of_the_checks_end_runs_and_specification_tests(words: str) -> None:
-    assert DISASTERS.search(words)
-    assert harness.SPLATS.search(words)
+def test_the_words_of_the_checks_end_runs_and_specification_tests(message: str) -> None:
+    assert DISASTERS.search(message)
+    assert harness.SPLATS.search(message)
 
 
 def test_a_killed_test_leaves_no_guest_and_its_folder_goes_with_the_next(kernel: GuestKernel, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def _first(parent: Path) -> Path:
 
 def _using(folder: Path) -> list[str]:
     """Processes that name the folder on their command lines."""
-    found = []
+    users = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -134,5 +134,5 @@ def _using(folder: Path) -> list[str]:
             except OSError:
                 continue
             if f"wb_out={folder}".encode() in line:
-                found.append(entry.name)
-    return found
+                users.append(entry.name)
+    return users

@@ -127,9 +127,9 @@ def test_the_connection_gets_sack_back_when_it_takes_another_algorithm(kernel: G
     flow = Flow("cubic", phases=((7, None),), chosen_s=5.0, begins_with="creno")
     scenario = Scenario((flow,), ("creno",), seconds=7, rate_mbit=20, buffer_packets=400, trace=False)
     (result,) = run_all(kernel, [scenario])
-    words = result.sockets.split()
-    assert "cubic" in words
-    assert "sack" in words
+    fields = result.sockets.split()
+    assert "cubic" in fields
+    assert "sack" in fields
 
 
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:

@@ -14,11 +14,11 @@ from tests.harness import cycles
 
 def test_two_hundred_cycles_of_all_modules_leak_nothing(kernel: GuestKernel) -> None:
     """Fewer cycles would not tell a leak from the pages that caches come and go with."""
-    found = cycles.measure(kernel, 200)
-    assert len(found.figures) == 200
-    assert found.algorithms == sorted(module_source.by_name())
-    print(found)
-    assert found.leaks() == {}
+    growth = cycles.measure(kernel, 200)
+    assert len(growth.figures) == 200
+    assert growth.algorithms == sorted(module_source.by_name())
+    print(growth)
+    assert growth.leaks() == {}
 
 
 def test_a_leak_of_a_page_in_every_second_cycle_is_reported() -> None:

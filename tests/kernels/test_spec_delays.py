@@ -55,11 +55,11 @@ class Credulous(Samples):
 
 def believed(hooks: Sequence[Hook]) -> list[tuple[int, float]]:
     """(ACK number, RTT) of the samples that count, from the first hook on."""
-    samples, found = Samples(hooks[0]), []
+    samples, estimates = Samples(hooks[0]), []
     for hook in hooks[1:]:
         if hook.hook == "P" and (rtt_s := samples.rtt_s(hook)) is not None:
-            found.append((hook.una, rtt_s))
-    return found
+            estimates.append((hook.una, rtt_s))
+    return estimates
 
 
 def from_init(result: Result) -> list[Hook]:
@@ -134,12 +134,12 @@ def test_packets_leave_singly_and_another_algorithm_restores_the_socket(
     kernel: GuestKernel,
 ) -> None:
     """0.8 ms and 100 Mbit/s, a frame in 81 us: CUBIC gathers, the others do not; pairs can be inverted there."""
-    found = dict(zip(SINGLY, run_all(kernel, list(SINGLY.values())), strict=True))
+    by_name = dict(zip(SINGLY, run_all(kernel, list(SINGLY.values())), strict=True))
     shares = {}
     for name in ("medley", "fast", "ctcp", "cubic"):
-        times = wire_rtts.departures(found[name].capture, PORT)
+        times = wire_rtts.departures(by_name[name].capture, PORT)
         shares[name] = gathered(times[len(times) // 2 :])
-    times = wire_rtts.departures(found["switched"].capture, PORT)
+    times = wire_rtts.departures(by_name["switched"].capture, PORT)
     before, after = ([t for t in times if low <= t - times[0] < high] for low, high in ((0.5, 1.0), (2.0, 3.0)))
     shares |= {"before": gathered(before), "after": gathered(after)}
     print({name: round(share, 3) for name, share in shares.items()})
@@ -147,7 +147,7 @@ def test_packets_leave_singly_and_another_algorithm_restores_the_socket(
         assert shares[name] < 0.05, name
     for name in ("cubic", "after"):
         assert shares[name] > 0.4, name
-    assert sum(hook.hook == "D" for hook in found["ssipp"].flow()) > 100
+    assert sum(hook.hook == "D" for hook in by_name["ssipp"].flow()) > 100
 
 
 SMALLER = Scenario((), seconds=8, rate_mbit=20, buffer_packets=1000)

@@ -124,13 +124,13 @@ def test_a_loss_before_any_rtt_is_known_measures_for_the_stack_s_round_trip(kern
     )
     hooks = list(run(kernel, scenario).flow())
     begun = next(i for i, h in enumerate(hooks) if h.hook == "I")
-    found = next(i for i, h in enumerate(hooks) if i > begun and h.hook == "C" and h.rtt_us & LOSS_FOUND)
+    cut = next(i for i, h in enumerate(hooks) if i > begun and h.hook == "C" and h.rtt_us & LOSS_FOUND)
     # nothing that left after the choice has been ACKed, and what left before it was sent for another algorithm
-    assert (hooks[found].una - hooks[begun].nxt) % 2**32 > 2**31
-    ended = next(i for i, h in enumerate(hooks) if i > found and h.hook == "C" and h.cwnd != hooks[found].cwnd)
-    lasted_s = (hooks[ended].now_us - hooks[found].now_us) / 1e6
-    counted = hooks[ended - 1].delivered - hooks[found].delivered
-    print(lasted_s, hooks[found].cwnd, hooks[ended].cwnd, counted)
+    assert (hooks[cut].una - hooks[begun].nxt) % 2**32 > 2**31
+    ended = next(i for i, h in enumerate(hooks) if i > cut and h.hook == "C" and h.cwnd != hooks[cut].cwnd)
+    lasted_s = (hooks[ended].now_us - hooks[cut].now_us) / 1e6
+    counted = hooks[ended - 1].delivered - hooks[cut].delivered
+    print(lasted_s, hooks[cut].cwnd, hooks[ended].cwnd, counted)
     assert 0.1 <= lasted_s <= 0.1 + 25 * 1014 * 8 / 4e6 + 0.02
     assert abs(hooks[ended].cwnd - counted) <= 1
     assert counted > 10
@@ -141,7 +141,7 @@ def arrived(pcap: bytes, port: int) -> list[tuple[float, int]]:
     what came twice (RFC 2883's first range) is there once."""
     base: int | None = None
     acknowledged: list[tuple[int, int]] = []
-    found = []
+    times = []
     for now in wire_rtts.segments(pcap):
         if now.destination != port:
             continue
@@ -156,8 +156,8 @@ def arrived(pcap: bytes, port: int) -> list[tuple[float, int]]:
             else:
                 union.append((left, right))
         acknowledged = union
-        found.append((now.t_s, sum(right - left for left, right in union)))
-    return found
+        times.append((now.t_s, sum(right - left for left, right in union)))
+    return times
 
 
 class Observed(ftat.Ftat):

@@ -72,7 +72,7 @@ def several(cca: str, **changes: object) -> Scenario:
 def starts(result: Result, cca: str, *, of_oldest: bool = False) -> list[tuple[Hook, int, int]]:
     """For each connection with data its init hook, the group's estimate then, and MISS's first window."""
     g = group.Group()
-    found = []
+    begun = []
     handshake: dict[int, int] = {}
     for h in result.hooks:
         if h.port not in range(40000, 40100):
@@ -85,7 +85,7 @@ def starts(result: Result, cca: str, *, of_oldest: bool = False) -> list[tuple[H
         elif h.hook == "I":
             estimate = g.iss() if cca == "iss" else g.liss()
             first = g.miss(h.now_us / 1e6, handshake.get(h.port, 1e12) / 1e6, of_oldest=of_oldest)
-            found.append((h, estimate, first))
+            begun.append((h, estimate, first))
             g.connections[h.port] = group.Connection(float(h.cwnd), h.cwnd >= h.ssthresh)
             continue
         elif h.port not in g.connections:
@@ -97,7 +97,7 @@ def starts(result: Result, cca: str, *, of_oldest: bool = False) -> list[tuple[H
         if h.port in g.connections:  # with data to send the window is filled right after the hook
             half = 2 * ((h.nxt - h.una) % 2**32) >= h.cwnd * h.mss
             g.connections[h.port].active = half or not h.nothing_to_send
-    return found
+    return begun
 
 
 def begins(cca: str, h: Hook, estimate: int, first: int) -> bool:
@@ -126,12 +126,12 @@ def reference(hook: Hook) -> group.Started:
 @pytest.mark.parametrize("cca", ["liss", "iss", "miss", "js"])
 def test_the_modules_start_as_the_specification_says_and_go_on_as_reno(kernel: GuestKernel, cca: str) -> None:
     result = run(kernel, several(cca))
-    found = starts(result, cca)
-    print(cca, [(h.port, h.count, estimate, h.cwnd, h.rtt_us, first) for h, estimate, first in found])
-    assert len(found) == len(FLOWS)
-    assert found[0][1] == 0
-    assert sum(estimate > 0 for _, estimate, _ in found) >= 3
-    for h, estimate, first in found:
+    begun = starts(result, cca)
+    print(cca, [(h.port, h.count, estimate, h.cwnd, h.rtt_us, first) for h, estimate, first in begun])
+    assert len(begun) == len(FLOWS)
+    assert begun[0][1] == 0
+    assert sum(estimate > 0 for _, estimate, _ in begun) >= 3
+    for h, estimate, first in begun:
         assert begins(cca, h, estimate, first), (h, estimate, first)
     for i, _ in FLOWS:
         got = compare(result.flow(40000 + i), reference, 1)
@@ -146,11 +146,11 @@ def test_the_modules_follow_the_specification_whatever_paths_and_hosts_do(kernel
     wrong, known = [], 0
     for (name, scenario), result in zip(cases.items(), run_all(kernel, list(cases.values())), strict=True):
         wrong += judge(name, scenario, result, reference, 1)[1]
-        found = starts(result, cca)
-        known += sum(estimate > 0 for _, estimate, _ in found)
+        begun = starts(result, cca)
+        known += sum(estimate > 0 for _, estimate, _ in begun)
         wrong += [
             f"{cca}, {name}, port {h.port}: begins with {h.count}, {h.cwnd}, {h.ssthresh} where {estimate}, {first} is known"
-            for h, estimate, first in found
+            for h, estimate, first in begun
             if not begins(cca, h, estimate, first)
         ]
     assert wrong == []
@@ -195,8 +195,8 @@ def test_the_other_reading_of_miss_waits_for_the_oldest_connections_next_drop(ke
     starts_s = (0.0, 3.0, *(6.0 + i for i in range(12)))
     flows = tuple(Flow("miss", 40000 + i, start, ((19.5 - start, None),)) for i, start in enumerate(starts_s))
     scenario = several("miss", flows=flows, delay_ms=15, params={"miss": {"room": 1}})
-    found = starts(run(kernel, scenario), "miss", of_oldest=True)
-    larger = [(h, first) for h, estimate, first in found if estimate and first > 11]
+    begun = starts(run(kernel, scenario), "miss", of_oldest=True)
+    larger = [(h, first) for h, estimate, first in begun if estimate and first > 11]
     assert larger
     assert all(h.cwnd == pytest.approx(first, rel=0.01, abs=1) for h, first in larger)
 
@@ -205,9 +205,9 @@ def test_miss_begins_with_the_window_of_its_loss_history(kernel: GuestKernel) ->
     """Two long connections that seldom lose leave room for more than ten packets before the path's next drop is due."""
     long = tuple(Flow("miss", 40000 + i, float(i), ((19.5 - i, None),)) for i in range(2))
     short = tuple(Flow("miss", 40010 + i, 12 + i / 2, ((0.25, None),)) for i in range(14))
-    found = starts(run(kernel, several("miss", flows=(*long, *short), delay_ms=5)), "miss")
-    print([(h.cwnd, first) for h, _, first in found])
-    larger = [(h, first) for h, estimate, first in found if estimate and first > 11]
+    begun = starts(run(kernel, several("miss", flows=(*long, *short), delay_ms=5)), "miss")
+    print([(h.cwnd, first) for h, _, first in begun])
+    larger = [(h, first) for h, estimate, first in begun if estimate and first > 11]
     assert larger
     for h, first in larger:
         assert h.cwnd == pytest.approx(first, rel=0.01, abs=1)

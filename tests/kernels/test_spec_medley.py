@@ -205,8 +205,8 @@ def test_the_module_follows_the_specification_exactly(kernel: GuestKernel) -> No
 def test_the_module_follows_it_exactly_whatever_paths_and_hosts_do(kernel: GuestKernel) -> None:
     """Tolerance none; each window and threshold, and what an undone loss gives back. Its queue is too short to be marked."""
     situations = {n: s for n, s in rough("medley").items() if n != "ECN"}
-    found = follows(kernel, situations, reference)
-    assert found["reordering, undone"].undos == found["reordering, undone"].losses > 1
+    comparisons = follows(kernel, situations, reference)
+    assert comparisons["reordering, undone"].undos == comparisons["reordering, undone"].losses > 1
 
 
 def lost_and_sent_again(pcap: bytes, port: int, after_s: float) -> float:

@@ -62,10 +62,10 @@ def test_trains_are_spaced_and_the_path_is_found(kernel: GuestKernel) -> None:
     (result,) = run_all(kernel, [scenario])
     hooks = [h for h in result.flow() if h.hook in "IAM"]
     begun = next(i for i, h in enumerate(hooks) if h.hook == "I")
-    found = next(h for h in hooks if h.hook == "M")
-    assert found.count == pytest.approx(247, abs=1)
-    assert found.rtt_us == pytest.approx(405.6, abs=1)
-    windows = [h.cwnd for h in hooks[begun : hooks.index(found)]]
+    estimate = next(h for h in hooks if h.hook == "M")
+    assert estimate.count == pytest.approx(247, abs=1)
+    assert estimate.rtt_us == pytest.approx(405.6, abs=1)
+    windows = [h.cwnd for h in hooks[begun : hooks.index(estimate)]]
     assert [after for before, after in itertools.pairwise(windows) if after > before] == [4, 8, 16, 32]
 
 
@@ -78,7 +78,7 @@ def test_the_wire_alone_gives_the_module_s_threshold(kernel: GuestKernel, rate_m
     past_flow = Flow("past", phases=((0.005, 2000.0), (0.295, 0.0), (3.7, None)))
     base = dataclasses.replace(standard("past")["growth"], seconds=4, rate_mbit=rate_mbit, capture=True)
     (result,) = run_all(kernel, [dataclasses.replace(base, flows=(past_flow, stray))])
-    (found,) = (h for h in result.flow() if h.hook == "M")
+    (estimate,) = (h for h in result.flow() if h.hook == "M")
     packets = [s for s in wire_rtts.segments(result.capture) if 40000 in (s.port, s.destination)]
     sent = [s for s in packets if s.port == 40000 and s.length]
     assert sent.pop(0).length < 100, "the message"
@@ -96,8 +96,8 @@ def test_the_wire_alone_gives_the_module_s_threshold(kernel: GuestKernel, rate_m
         end = search.judge((times[-1] - times[0]) / (size - 1))
     assert end is not None
     least_s = min(acked_s[(s.seq + s.length) % 2**32] - s.t_s for s in sent[:at])
-    print(end, least_s / end, found.count)
-    assert found.count == pytest.approx(least_s / end, abs=1)
+    print(end, least_s / end, estimate.count)
+    assert estimate.count == pytest.approx(least_s / end, abs=1)
 
 
 def test_beside_stray_packets_the_estimate_is_half_of_what_fits_as_published(kernel: GuestKernel) -> None:
@@ -109,7 +109,7 @@ def test_beside_stray_packets_the_estimate_is_half_of_what_fits_as_published(ker
         for i, at_s in enumerate((0, 0.0145, 0.0304, 0.048))
     ]
     (result,) = run_all(kernel, [Scenario((*starts, *stray), ("past",), seconds=16, rate_mbit=20, buffer_packets=500)])
-    found = [h.count / 247 for flow in starts for h in result.flow(flow.port) if h.hook == "M"]
-    print(sorted(found))
-    assert len(found) >= 10
-    assert statistics.mean(found) == pytest.approx(1321.1 / 2644, abs=2 * 592.8 / 2644 / len(found) ** 0.5)
+    shares = [h.count / 247 for flow in starts for h in result.flow(flow.port) if h.hook == "M"]
+    print(sorted(shares))
+    assert len(shares) >= 10
+    assert statistics.mean(shares) == pytest.approx(1321.1 / 2644, abs=2 * 592.8 / 2644 / len(shares) ** 0.5)

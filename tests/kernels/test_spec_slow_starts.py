@@ -49,24 +49,24 @@ def released(data: list[Segment], acks: list[Segment], until: int) -> list[int]:
     """How many packets each ACK of two releases, as long as the numbers ACKed are below this."""
     times = [s.t_ns for s in data]
     size = data[0].payload_bytes
-    found = []
+    packets = []
     for before, ack in itertools.pairwise(acks):
         two = (ack.ack - before.ack) % 2**32 == 2 * size
         if two and (ack.ack - data[0].seq) % 2**32 <= until * size:
-            found.append(bisect.bisect_right(times, ack.t_ns + TOGETHER_NS) - bisect.bisect_left(times, ack.t_ns))
-    return found
+            packets.append(bisect.bisect_right(times, ack.t_ns + TOGETHER_NS) - bisect.bisect_left(times, ack.t_ns))
+    return packets
 
 
 def rounds(data: list[Segment], acks: list[Segment]) -> list[int]:
     """Packets sent in each round trip: what leaves until the last packet of the round before is ACKed."""
     size, first = data[0].payload_bytes, data[0].seq
     ends = sorted(((ack.ack - first) % 2**32 // size, ack.t_ns) for ack in acks if ack.ack != first)
-    found, begun, sent = [], 0, 1
+    sizes, begun, sent = [], 0, 1
     while sent > begun and ends[-1][0] >= sent:
         t_ns = next(t for packets, t in ends if packets >= sent)
-        found.append(sent - begun)
+        sizes.append(sent - begun)
         begun, sent = sent, sum(s.t_ns <= t_ns + TOGETHER_NS for s in data)
-    return found
+    return sizes
 
 
 def positions(data: list[Segment]) -> list[int]:

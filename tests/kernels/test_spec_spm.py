@@ -87,12 +87,12 @@ def test_an_idle_path_is_estimated_exactly_and_a_shared_one_lower(kernel: GuestK
     shared = dataclasses.replace(alone, seconds=14, flows=(other, Flow("spm", 40000, 10.0, ((4.0, None),))))
     slow = dataclasses.replace(alone, quickack=False)
     results = list(run_all(kernel, [alone, shared, slow]))
-    found = [estimates(list(r.flow())) for r in results]
-    print(found)
-    assert found[0] == [pytest.approx(247, abs=1)]
-    assert found[2] == [pytest.approx(247, abs=1)]
-    assert len(found[1]) <= 1
-    assert all(got < 200 for got in found[1])
+    estimated = [estimates(list(r.flow())) for r in results]
+    print(estimated)
+    assert estimated[0] == [pytest.approx(247, abs=1)]
+    assert estimated[2] == [pytest.approx(247, abs=1)]
+    assert len(estimated[1]) <= 1
+    assert all(got < 200 for got in estimated[1])
     for result in (results[0], results[2]):
         pairs = sum(h.hook == "D" for h in result.flow())
         assert result.counters["rcv"]["TCPOFOQueue"] == pairs

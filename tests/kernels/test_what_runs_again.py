@@ -36,12 +36,12 @@ def checkout(kernel: GuestKernel, tmp_path: Path) -> Iterator[Checkout]:
 
 def made(checkout: Checkout) -> dict[str, tuple[str, int, int, str]]:
     """Of each run its algorithm, and by what a run that was made again would differ."""
-    found = {}
+    keys = {}
     for file in checkout.results:
         at = file.stat()
         cca = json.loads(file.read_text())["params"]["cca"]
-        found[file.parent.name] = (cca, at.st_ino, at.st_mtime_ns, sha256_of(file))
-    return found
+        keys[file.parent.name] = (cca, at.st_ino, at.st_mtime_ns, sha256_of(file))
+    return keys
 
 
 def test_a_new_algorithm_runs_nothing_again_and_a_changed_medley_its_own_cells_alone(checkout: Checkout) -> None:
@@ -83,12 +83,12 @@ def test_what_only_reads_needs_no_kernel(small: Path, tmp_path: Path) -> None:
     shutil.copytree(small, results / small.name)
     file = lab.write(tmp_path, lab.SMALL)
     (run,) = lab.runs(results / small.name)
-    for words in (
+    for argv in (
         *(("metrics", file), ("metrics", "small", "--cells"), ("compare", file), ("report", file), ("status", file)),
         *(("collect", results / small.name), ("list", "metrics"), ("list", "algorithms")),
     ):
-        where = ("--results", results) if words[0] in ("metrics", "compare", "report", "status") else ()
-        lab.warpbed(*words, *where, environment={"WARPBED_CACHE": str(cache)})
+        where = ("--results", results) if argv[0] in ("metrics", "compare", "report", "status") else ()
+        lab.warpbed(*argv, *where, environment={"WARPBED_CACHE": str(cache)})
     assert "kernels and modules were not compared" in lab.warpbed(
         "status", file, "--results", results, environment={"WARPBED_CACHE": str(cache)}
     )

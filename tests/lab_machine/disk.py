@@ -98,9 +98,9 @@ def build() -> tuple[Path, bool]:
 
 
 def _build(work: Path, steps: Steps) -> None:
-    for name, words in (("host", ALIAS), ("id_ed25519", "warpbed")):
+    for name, comment in (("host", ALIAS), ("id_ed25519", "warpbed")):
         steps.run(
-            "making a key", "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", words, "-f", work / name, cwd=work
+            "making a key", "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", work / name, cwd=work
         )
     (work / "known_hosts").write_text(f"{ALIAS} {(work / 'host.pub').read_text()}")
     (work / "sources").write_text(image.sources())

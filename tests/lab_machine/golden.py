@@ -51,10 +51,10 @@ def line(kernel: GuestKernel, run: Execution, root: Path) -> list[str]:
     cage = boot.caged(run.cpu, run.folder, [])
     places = {str(run.folder): f"{THERE}/out", str(root): f"{THERE}/root", str(ROOT): f"{THERE}/checkout",
               str(kernel.linux): f"{THERE}/linux", str(kernel.modules): f"{THERE}/modules"}  # fmt: skip
-    words = launch.command(kernel, run)[len(cage) :]
+    argv = launch.command(kernel, run)[len(cage) :]
     for here, there in places.items():
-        words = [word.replace(here, there) for word in words]
-    return words
+        argv = [word.replace(here, there) for word in argv]
+    return argv
 
 
 def execute(machine: LabMachine, kernel: GuestKernel, run: Execution, root: Path) -> None:

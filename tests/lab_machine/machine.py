@@ -43,8 +43,8 @@ class LabMachine:
         lines = self.console.read_text(errors="replace").splitlines()
         return [line.partition(BOOTED)[2].strip() for line in lines if BOOTED in line]
 
-    def run(self, *words: str) -> str:
-        return self.remote.run(*words).decode()
+    def run(self, *argv: str) -> str:
+        return self.remote.run(*argv).decode()
 
     def inventory(self, folder: Path, **more: Any) -> Path:
         entry = {

@@ -70,19 +70,19 @@ def documented() -> set[str]:
 
 def variables(tree: Any) -> dict[str, list[Any]]:
     """All variables of an inventory's file, with their values."""
-    found: dict[str, list[Any]] = {}
+    values: dict[str, list[Any]] = {}
     for key, value in (tree or {}).items():
         if key == "vars":
             for name, given in value.items():
-                found.setdefault(name, []).append(given)
+                values.setdefault(name, []).append(given)
         elif key == "hosts":
             for host in (value or {}).values():
                 for name, given in (host or {}).items():
-                    found.setdefault(name, []).append(given)
+                    values.setdefault(name, []).append(given)
         elif isinstance(value, dict):
             for name, given in variables(value).items():
-                found.setdefault(name, []).extend(given)
-    return found
+                values.setdefault(name, []).extend(given)
+    return values
 
 
 def test_every_kind_of_host_has_an_inventory() -> None:
@@ -163,8 +163,8 @@ def test_host_keys_are_checked_wherever_ssh_is_called() -> None:
     files = [file for folder in folders for kind in ("yml", "py") for file in ROOT.glob(f"{folder}/**/*.{kind}")]
     lax = re.compile(r"UserKnownHostsFile\s*=\s*/dev/null|host_key_checking\s*[:=]\s*[Ff]")
     texts = {file: file.read_text() for file in files}
-    words = {word for text in texts.values() for word in re.findall(r"StrictHostKeyChecking\W+(\w+)", text)}
-    assert words == {"yes"} and [file for file, text in texts.items() if lax.search(text)] == []
+    settings = {word for text in texts.values() for word in re.findall(r"StrictHostKeyChecking\W+(\w+)", text)}
+    assert settings == {"yes"} and [file for file, text in texts.items() if lax.search(text)] == []
 
 
 def test_the_vault_of_the_documentation_is_encrypted_and_found_by_itself(tmp_path: Path) -> None:

@@ -130,8 +130,8 @@ def test_a_kernel_is_refused_where_grub_cannot_boot_it_once(
     output = plays.run(
         str(tmp_path / "playbooks/play"), variables=variables, code=2 if lies_on else 0, environment=environment
     )
-    words = " ".join(output.split())
-    assert ("cannot boot a kernel just once" in words) == bool(lies_on) and lies_on in words
+    message = " ".join(output.split())
+    assert ("cannot boot a kernel just once" in message) == bool(lies_on) and lies_on in message
     if lies_on:
         variables["lab_kernel_without_way_back"] = True
         plays.run(str(tmp_path / "playbooks/play"), variables=variables, code=0, environment=environment)

@@ -89,7 +89,7 @@ def digests(database: store_lab.Database, runs: str = "true") -> dict[str, Any]:
 
 def panels(database: store_lab.Database) -> dict[tuple[str, str, str], list[Any]]:
     """Everything that the dashboards ask of the old runs."""
-    found = {}
+    answers = {}
     span = grafana.Range(ZERO_S, ZERO_S + 20)
     with connected("reader", database.url) as connection:
         for path in grafana.BOARDS:
@@ -102,8 +102,8 @@ def panels(database: store_lab.Database) -> dict[tuple[str, str, str], list[Any]
             values = grafana_links.opened(connection, content, {key: ["quickstart"]})
             for title, target in grafana.queries(content):
                 query = grafana.expand(target["rawSql"], values, span)
-                found[path.stem, title, target["refId"]] = sorted(connection.execute(query).fetchall(), key=_by_words)
-    return found
+                answers[path.stem, title, target["refId"]] = sorted(connection.execute(query).fetchall(), key=_by_words)
+    return answers
 
 
 def _by_words(row: tuple[Any, ...]) -> list[str]:

@@ -106,13 +106,13 @@ def test_a_run_says_how_much_of_it_is_shown(full: store_lab.Database) -> None:
             (12, 60, "8 s of it"),
             (30, 60, "0 s of it"),
         )
-        for start, end, words in spans:
+        for start, end, text in spans:
             span = grafana.Range(ZERO_S + start, ZERO_S + end)
             cursor = connection.execute(grafana.expand(panel["targets"][0]["rawSql"], values, span))
             (row,) = cursor.fetchall()
-            found = dict(zip([column.name for column in cursor.description or ()], row, strict=True))
-            assert found["shown"] == words
-            target, parameters = grafana_links.of_row(link, found)
+            header = dict(zip([column.name for column in cursor.description or ()], row, strict=True))
+            assert header["shown"] == text
+            target, parameters = grafana_links.of_row(link, header)
             assert target == "warpbed-run" and parameters["var-run"] == values["run"]
             assert opened_at(content, parameters).end_s == ZERO_S + 20
 
@@ -146,8 +146,8 @@ def test_drops_of_the_calibration_are_not_drawn(full: store_lab.Database) -> Non
     ((grown, before),) = full.rows(counted.format(values["run"][0]))
     assert before >= board_data.DROPPED_BEFORE and grown > 0
     with connected("reader", full.url) as connection:
-        found = {(title, ref): rows for title, ref, rows in drawn(connection, content, values, ELAPSED)}
-    bottleneck = [row[2] for row in found["Drops and marks", "A"] if row[1] == "bottleneck r1-eth1 drops"]
+        by_panel = {(title, ref): rows for title, ref, rows in drawn(connection, content, values, ELAPSED)}
+    bottleneck = [row[2] for row in by_panel["Drops and marks", "A"] if row[1] == "bottleneck r1-eth1 drops"]
     assert sum(bottleneck) == grown
     for width_ms in (10, 100, 1000):
         question = (
@@ -163,14 +163,14 @@ def test_a_virtual_campaign_has_its_own_days_and_its_receivers(full: store_lab.D
         values = chosen(full, content)
         assert values["receiver"] == list(board_data.RECEIVERS)
         days = grafana.Range(ZERO_S, ZERO_S + 7 * 86_400)
-        found = {title: rows for title, _, rows in drawn(connection, content, values, days)}
-    assert found["Transfers"] == [(str(len(board_data.TRANSFERS)),)]
+        by_panel = {title: rows for title, _, rows in drawn(connection, content, values, days)}
+    assert by_panel["Transfers"] == [(str(len(board_data.TRANSFERS)),)]
     # eight transfers, six hours after each other: two days, four hours of the day
-    assert {row[0] for row in found["Goodput by time of day"]} == {"00 h", "06 h", "12 h", "18 h"}
-    times = sorted({row[0].timestamp() for row in found["Goodput by algorithm"]})
+    assert {row[0] for row in by_panel["Goodput by time of day"]} == {"00 h", "06 h", "12 h", "18 h"}
+    times = sorted({row[0].timestamp() for row in by_panel["Goodput by algorithm"]})
     assert [round((time - ZERO_S) / board_data.PAUSE_S) for time in times] == list(range(len(board_data.TRANSFERS)))
-    assert {row[0] for row in found["Paths"]} == set(board_data.RECEIVERS)
-    assert {len(row) for row in found["Goodput by time of day"]} == {2}, "a count is no rate"
+    assert {row[0] for row in by_panel["Paths"]} == set(board_data.RECEIVERS)
+    assert {len(row) for row in by_panel["Goodput by time of day"]} == {2}, "a count is no rate"
 
 
 def test_a_transfers_goodput_is_that_of_its_own_time(full: store_lab.Database) -> None:
@@ -188,14 +188,14 @@ def test_defaults_and_first_rows_are_what_people_ask_for(full: store_lab.Databas
     with connected("reader", full.url) as connection:
         opened = grafana_links.opened(connection, sweep, {"var-experiment": ["quickstart"]})
         assert opened["metric"] == ["utilization"]
-        found = {title: rows for title, _, rows in drawn(connection, run, chosen(full, run), ELAPSED)}
-    assert [row[4] for row in found["Metrics"]][:4] == [
+        by_panel = {title: rows for title, _, rows in drawn(connection, run, chosen(full, run), ELAPSED)}
+    assert [row[4] for row in by_panel["Metrics"]][:4] == [
         "utilization",
         "goodput_mbps",
         "queue_mean_packets",
         "rtt_mean_ms",
     ]
-    assert found["Queue"][0][1].startswith("bottleneck r1-eth1"), "the bottleneck's queue comes first"
+    assert by_panel["Queue"][0][1].startswith("bottleneck r1-eth1"), "the bottleneck's queue comes first"
 
 
 def test_many_marks_of_a_kind_become_one_that_says_so(full: store_lab.Database) -> None:
@@ -274,8 +274,8 @@ def test_a_dashboard_that_shows_one_experiment_begins_with_the_latest(full: stor
                 "SELECT coalesce(nullif(verdict, ''), status), count(*) FROM runs WHERE experiment = 'quickstart' GROUP BY 1"
             )
         )
-        (found,) = [row[3:7] for row in rows if row[0] == "quickstart"]
-        assert found == tuple(of_quickstart.get(verdict) for verdict in ("valid", "suspect", "invalid", "failed"))
+        (counts,) = [row[3:7] for row in rows if row[0] == "quickstart"]
+        assert counts == tuple(of_quickstart.get(verdict) for verdict in ("valid", "suspect", "invalid", "failed"))
 
 
 def test_a_legend_names_the_queues_that_dropped_and_no_other(full: store_lab.Database) -> None:
@@ -285,11 +285,11 @@ def test_a_legend_names_the_queues_that_dropped_and_no_other(full: store_lab.Dat
     asked = f"SELECT interface FROM queue_points WHERE {run} AND width_ms = 100 GROUP BY 1 HAVING sum(drops) > 0"
     dropped = {name for (name,) in full.rows(asked)}
     with connected("writer", full.url) as connection:
-        found = {(title, ref): rows for title, ref, rows in drawn(connection, content, values, ELAPSED)}
-        names = {row[1].split()[-2] for row in found["Drops and marks", "A"]}
+        by_panel = {(title, ref): rows for title, ref, rows in drawn(connection, content, values, ELAPSED)}
+        names = {row[1].split()[-2] for row in by_panel["Drops and marks", "A"]}
         assert names == dropped != set()
-        assert {row[1] for row in found["Drops and marks", "B"]} == {"no marks"}
-        assert {row[2] for row in found["Drops and marks", "B"]} == {0.0}
+        assert {row[1] for row in by_panel["Drops and marks", "B"]} == {"no marks"}
+        assert {row[2] for row in by_panel["Drops and marks", "B"]} == {0.0}
         # a network of many routers: the bottleneck's queue, and those that hold most
         for number in range(9):
             connection.execute(
@@ -297,8 +297,8 @@ def test_a_legend_names_the_queues_that_dropped_and_no_other(full: store_lab.Dat
                 f"'interface', 'r7-eth{number}', 'backlog_packets', {500 + number})) AS p FROM queue_points q "
                 f"WHERE {run} AND interface = 'r1-eth1') x"
             )
-        found = {(title, ref): rows for title, ref, rows in drawn(connection, content, values, ELAPSED)}
-        shown = {row[1] for row in found["Queue", "A"]}
+        by_panel = {(title, ref): rows for title, ref, rows in drawn(connection, content, values, ELAPSED)}
+        shown = {row[1] for row in by_panel["Queue", "A"]}
         assert shown == {"bottleneck r1-eth1 mean", *(f"r7-eth{number} mean" for number in range(5, 9))}
         connection.rollback()
 
@@ -324,8 +324,8 @@ def test_a_campaign_says_how_many_of_its_transfers_are_shown(full: store_lab.Dat
     content = grafana.board(ROOT / "dashboards/json/campaign.json")
     first = grafana.Range(ZERO_S, ZERO_S + 2.5 * board_data.PAUSE_S)
     with connected("reader", full.url) as connection:
-        found = {title: rows for title, _, rows in drawn(connection, content, chosen(full, content), first)}
-    assert found["Transfers"] == [(f"3 of {len(board_data.TRANSFERS)}",)]
+        by_panel = {title: rows for title, _, rows in drawn(connection, content, chosen(full, content), first)}
+    assert by_panel["Transfers"] == [(f"3 of {len(board_data.TRANSFERS)}",)]
 
 
 def test_a_campaigns_whole_length_ends_a_minute_after_its_last_transfer_begins(full: store_lab.Database) -> None:

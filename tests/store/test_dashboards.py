@@ -329,10 +329,10 @@ def test_grafana_loads_every_dashboard_and_answers_every_panel(server: str, boar
                 "format": "table",
             },
         )
-        found = [str(value) for value in frame["data"]["values"][0]]
-        if variable["name"].startswith("experiment") and "quickstart" in found:
-            found = ["quickstart"]  # the latest may have no captures
-        values[variable["name"]] = found if variable["multi"] else found[:1]
+        names = [str(value) for value in frame["data"]["values"][0]]
+        if variable["name"].startswith("experiment") and "quickstart" in names:
+            names = ["quickstart"]  # the latest may have no captures
+        values[variable["name"]] = names if variable["multi"] else names[:1]
     span = ELAPSED if time_of(board) is ELAPSED else grafana.Range(time.time() - 3e8, time.time() + 86_400)
     for title, target in grafana.queries(board):
         frame = ask(server, {**target, "rawSql": grafana.interpolate(target["rawSql"], values)}, span)

@@ -64,8 +64,8 @@ def daemon(folder: Path, *within: str) -> Iterator[str]:
                 START_TIMEOUT_S, while_running=process, every_s=0.2,
             )  # fmt: skip
         except AssertionError:
-            words = (folder / "log").read_text(errors="replace").splitlines()[-3:]
-            pytest.skip("this machine cannot run a Docker daemon: " + " ".join(words))
+            last_lines = (folder / "log").read_text(errors="replace").splitlines()[-3:]
+            pytest.skip("this machine cannot run a Docker daemon: " + " ".join(last_lines))
         yield address
     finally:
         process.kill()
@@ -214,10 +214,10 @@ def test_on_a_host_of_the_inventory_with_a_tunnel_from_here(docker: str, tmp_pat
                          "dashboards_database_port": port, **variables}  # fmt: skip
                 return plays.run("dashboards", "-i", tmp_path / "hosts.yml", variables=given, timeout_s=400)
 
-            words = play()
+            printed = play()
             kept = folder / ".local/state/warpbed/dashboards"
-            assert f"-L {port}:127.0.0.1:{port} h, and to load results" in words
-            assert f"scp h:{kept}/pgpass" in words
+            assert f"-L {port}:127.0.0.1:{port} h, and to load results" in printed
+            assert f"scp h:{kept}/pgpass" in printed
             assert len(containers(there)) == 1
             with pytest.raises(OSError, match="refused"):  # it listens there, and not here
                 socket.create_connection(("127.0.0.1", port), 1)

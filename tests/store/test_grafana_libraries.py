@@ -32,7 +32,7 @@ Panels = dict[tuple[str, str], dict[str, Any]]
 @pytest.fixture(scope="module")
 def asked(full: store_lab.Database) -> Panels:
     """Every panel with its answers, by (dashboard, number and title)."""
-    found = {}
+    answers = {}
     for path in grafana.BOARDS:
         content = grafana.board(path)
         values = chosen(full, content)
@@ -43,12 +43,12 @@ def asked(full: store_lab.Database) -> Panels:
                     cursor = connection.execute(grafana.expand(target["rawSql"], values, time_of(content)))
                     columns = [column.name for column in cursor.description or ()]
                     frames.append(grafana_libraries.frame(target, columns, cursor.fetchall()))
-                found[path.stem, f"{panel['id']} {panel['title']}"] = {
+                answers[path.stem, f"{panel['id']} {panel['title']}"] = {
                     "title": panel["title"], "type": panel["type"],
                     "transformations": panel.get("transformations") or [],
                     "fieldConfig": panel["fieldConfig"], "frames": frames,
                 }  # fmt: skip
-    return found
+    return answers
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ def drawn(request: pytest.FixtureRequest, folder: Path, asked: Panels) -> Panels
 
 
 def one(drawn: Panels, dashboard: str, title: str) -> dict[str, Any]:
-    (found,) = (panel for (board, name), panel in drawn.items() if board == dashboard and name.endswith(f" {title}"))
-    return found
+    (only,) = (panel for (board, name), panel in drawn.items() if board == dashboard and name.endswith(f" {title}"))
+    return only
 
 
 def test_every_panel_is_understood_and_shows_something(drawn: Panels) -> None:
@@ -248,5 +248,5 @@ def test_what_grafana_does_not_know_is_found(folder: Path, version: str) -> None
     panel = {"fieldConfig": {"defaults": {"color": {"mode": "plaid"}}, "overrides": [override]},
         "transformations": [{"id": "knit"}],
              "frames": []}  # fmt: skip
-    (found,) = grafana_libraries.check(folder, version, [panel])
-    assert found["errors"] == ["no colour mode plaid", "no unit furlongs", "no transformation knit"]
+    (answer,) = grafana_libraries.check(folder, version, [panel])
+    assert answer["errors"] == ["no colour mode plaid", "no unit furlongs", "no transformation knit"]

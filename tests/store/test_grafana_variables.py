@@ -72,9 +72,9 @@ def test_queries_and_links_of_every_state_are_those_that_the_tests_take(
                 [grafana.interpolate(query, values) for query in queries],
                 [grafana_links.address(link, values, says_all) for link in links],
             ))  # fmt: skip
-    found = grafana_libraries.put_in(folder, scenes)
-    assert len(found) == len(expected) > 2 and links
-    for texts, (asked, led) in zip(found, expected, strict=True):
+    answers = grafana_libraries.put_in(folder, scenes)
+    assert len(answers) == len(expected) > 2 and links
+    for texts, (asked, led) in zip(answers, expected, strict=True):
         assert texts[: len(queries)] == asked
         assert [grafana_links.parsed(text.replace(EVERY, ALL)) for text in texts[len(queries) :]] == led
 

@@ -43,10 +43,12 @@ def legends(database: store_lab.Database, name: str, parameters: dict[str, list[
     content = grafana.board(ROOT / f"dashboards/json/{name}.json")
     with connected("reader", database.url) as connection:
         values = grafana_links.opened(connection, content, parameters)
-        found: dict[str, set[str]] = {}
+        by_panel: dict[str, set[str]] = {}
         for title, _, rows in drawn(connection, content, values, ELAPSED):
-            found.setdefault(title, set()).update(row[1] for row in rows if len(row) == 3 and isinstance(row[1], str))
-    return {title: [seen(one) for one in sorted(names, key=str.encode)] for title, names in found.items()}
+            by_panel.setdefault(title, set()).update(
+                row[1] for row in rows if len(row) == 3 and isinstance(row[1], str)
+            )
+    return {title: [seen(one) for one in sorted(names, key=str.encode)] for title, names in by_panel.items()}
 
 
 def seen(text: str) -> str:

@@ -88,30 +88,30 @@ ROWS = st.lists(
 def test_every_value_comes_back_whatever_the_steps_gaps_and_clocks(
     server: store_lab.Database, rows: list[dict[str, Any]]
 ) -> None:
-    at, made = 0, []
+    at, listed = 0, []
     for row in rows:
         at += row["step"]
         rtt = row["rtt_ns"]
-        made.append({
+        listed.append({
             "time_ns": START + at + row["clock"], "t_s": at / 1e9, "flow": row["flow"], "ack": row["ack"],
             "rtt_us": None if rtt is None else rtt / 1000, "sacked_bytes": row["sacked_bytes"],
             "duplicate": row["duplicate"],
         })  # fmt: skip
-    table = table_of("acks", made)
-    found, _ = through(server, "acks", table)
+    table = table_of("acks", listed)
+    unpacked, _ = through(server, "acks", table)
 
     def key(row: Any) -> str:
         return repr(row)
 
-    assert sorted(found, key=key) == sorted(expected("acks", table), key=key)
+    assert sorted(unpacked, key=key) == sorted(expected("acks", table), key=key)
 
 
 def test_rows_of_a_key_stay_in_order_and_large_runs_become_several_parts(server: store_lab.Database) -> None:
     count = packed.ROWS + 10
     rows = [{"time_ns": START + i * 1000, "t_s": i / 1e6, "flow": "f1", "cwnd_packets": i % 7} for i in range(count)]
-    found, parts = through(server, "sockets", table_of("sockets", rows))
+    unpacked, parts = through(server, "sockets", table_of("sockets", rows))
     assert parts == 2
-    assert found == expected("sockets", table_of("sockets", rows))
+    assert unpacked == expected("sockets", table_of("sockets", rows))
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_queues_that_stand_idle_take_next_to_nothing(server: store_lab.Database)
         }
         for i in range(6000)
     ]
-    found, _ = through(server, "queues", table_of("queues", rows))
-    assert len(found) == 6000
+    unpacked, _ = through(server, "queues", table_of("queues", rows))
+    assert len(unpacked) == 6000
     ((size,),) = server.rows("SELECT sum(pg_column_size(q.*)) FROM queues_packed q")
     assert size < 6000
 

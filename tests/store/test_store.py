@@ -125,9 +125,9 @@ def test_the_same_run_with_other_packets_is_told_with_what_may_be_the_cause(
 
     assert told("a" * 64, userland={"iperf3": "3.12-1", "libc6": "2.36-9"}, agent="1") == ""
     assert told("a" * 64, userland={"iperf3": "3.12-2", "libc6": "2.36-9"}, agent="1") == ""
-    words = told("b" * 64, userland={"iperf3": "3.18-2\033[2J", "libc6": "2.36-9"}, agent="2")
-    assert "the store had this run with other packets; what differs: iperf3 3.12-2 → 3.18-2" in words
-    assert "Warpbed's programs in the guest" in words and "libc6" not in words and "\033" not in words
+    message = told("b" * 64, userland={"iperf3": "3.18-2\033[2J", "libc6": "2.36-9"}, agent="2")
+    assert "the store had this run with other packets; what differs: iperf3 3.12-2 → 3.18-2" in message
+    assert "Warpbed's programs in the guest" in message and "libc6" not in message and "\033" not in message
     assert "nothing that is recorded differs" in told(
         "c" * 64, userland={"iperf3": "3.18-2\033[2J", "libc6": "2.36-9"}, agent="2"
     )
@@ -272,10 +272,10 @@ def test_a_role_may_do_its_work_and_no_more(role: str, statement: str, loaded: s
 
 
 def test_a_database_of_another_version_is_reported(database: store_lab.Database, made: Path) -> None:
-    for change, words in (("number = number + 1", "migrated by a newer one"), ("number = number - 2", "store migrate"),
+    for change, message in (("number = number + 1", "migrated by a newer one"), ("number = number - 2", "store migrate"),
                           ("tables = 'x'", "store migrate")):  # fmt: skip
         database.rows(f"UPDATE schema_version SET {change} RETURNING 1", "owner")
-        with pytest.raises(StoreUsageError, match=words):
+        with pytest.raises(StoreUsageError, match=message):
             actions.load(made, database.url, sys.stdout)
     database.rows("DROP TABLE schema_version", "owner")
     with pytest.raises(StoreUsageError, match="store migrate"):
@@ -409,9 +409,9 @@ def test_a_record_that_cannot_be_read_to_its_end_is_told_and_nothing_of_its_run_
 def test_no_server_and_no_database_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
     monkeypatch.setenv("WARPBED_STATE", str(tmp_path))
     monkeypatch.delenv("WARPBED_DATABASE", raising=False)
-    for url, words in ((None, "dashboards up"), (f"postgresql:///warpbed?host={tmp_path}", "is it running"),
+    for url, message in ((None, "dashboards up"), (f"postgresql:///warpbed?host={tmp_path}", "is it running"),
                        ("postgresql://u:secret@h/d", "PGPASSFILE"), ("nonsense://", "write postgresql://")):  # fmt: skip
-        with pytest.raises(StoreUsageError, match=words) as caught:
+        with pytest.raises(StoreUsageError, match=message) as caught:
             actions.load(made, url, sys.stdout)
         assert "secret" not in str(caught.value)
         assert caught.value.exit_code == 2
@@ -444,7 +444,7 @@ def test_the_command_answers_from_files_without_a_server(made: Path, tmp_path: P
         command, capture_output=True, text=True, check=True, env={**os.environ, "WARPBED_STATE": str(tmp_path)}
     )
     assert {row["cca"] for row in json.loads(done.stdout)} == {"reno", "cubic"}
-    for arguments, words in (
+    for arguments, message in (
         (["nothing"], "there are"),
         (["sweep", "--set", "x=1"], "no parameter"),
         (["queue", "--set", "width_ms=x"], "whole number"),
@@ -453,7 +453,7 @@ def test_the_command_answers_from_files_without_a_server(made: Path, tmp_path: P
             [*command[:3], *arguments, "--results", str(made)], capture_output=True, text=True, check=False
         )
         assert bad.returncode == 2
-        assert words in bad.stderr
+        assert message in bad.stderr
 
 
 VALUES = {

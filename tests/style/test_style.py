@@ -78,10 +78,10 @@ def test_mypy_is_really_asked(tmp_path: Path) -> None:
     file.write_text("def f() -> int:\n    return ''\n")
     read = {"wrong.py": sha256_of(file)}
     for _ in range(2):
-        words = remembered.complaints(
+        complaints = remembered.complaints(
             ["mypy", str(tmp_path)], read, lambda: tool("mypy", "--cache-dir", tmp_path / "c", file)
         )
-        assert "Incompatible return value" in words
+        assert "Incompatible return value" in complaints
 
 
 def test_every_source_file_names_its_licence() -> None:

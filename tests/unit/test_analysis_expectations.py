@@ -25,8 +25,8 @@ RUNS = (
 
 
 def outcome(claim: dict[str, Any], runs: tuple[Run, ...] = RUNS) -> tuple[str, str]:
-    found = check(parse({"metric": "queue_max_packets", **claim}), runs)
-    return found.outcome, found.reason
+    finding = check(parse({"metric": "queue_max_packets", **claim}), runs)
+    return finding.outcome, finding.reason
 
 
 def test_a_claim_holds_when_every_run_that_it_is_about_keeps_to_it() -> None:
@@ -79,5 +79,7 @@ def test_a_malformed_claim_is_refused(claim: dict[str, Any], message: str) -> No
 
 
 def test_all_claims_are_checked_in_order() -> None:
-    found = check_all([{"metric": "queue_max_packets", "max": 12}, {"metric": "queue_max_packets", "max": 999}], RUNS)
-    assert [finding.outcome for finding in found] == ["does not hold", "holds"]
+    findings = check_all(
+        [{"metric": "queue_max_packets", "max": 12}, {"metric": "queue_max_packets", "max": 999}], RUNS
+    )
+    assert [finding.outcome for finding in findings] == ["does not hold", "holds"]

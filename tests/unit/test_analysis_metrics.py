@@ -276,17 +276,17 @@ def test_a_saw_tooth_is_reached_at_its_top() -> None:
 
 def reno(path: int, buffer: int, ssthresh: int, rounds: int) -> list[float]:
     """Packets that Reno delivers in each BaseRTT, by hand: doubling, one more a round, half after what path and buffer cannot hold."""
-    found: list[float] = []
+    windows: list[float] = []
     window, owed = 2, 0.0  # owed: of a round that is longer than a BaseRTT what the next ones still carry
-    while len(found) < rounds:
+    while len(windows) < rounds:
         owed += window
-        while owed >= min(window, path) and len(found) < rounds:
-            found.append(min(window, path))
+        while owed >= min(window, path) and len(windows) < rounds:
+            windows.append(min(window, path))
             owed -= min(window, path)
         window = min(2 * window, ssthresh) if window < ssthresh else window + 1
         if window > path + buffer:
             window //= 2
-    return found
+    return windows
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ def runs(values: Mapping[str, Sequence[float]]) -> list[Run]:
             verdict="valid",
             metrics={"utilization": value},
         )
-        for cca, found in values.items()
-        for seed, value in enumerate(found, 1)
+        for cca, measured in values.items()
+        for seed, value in enumerate(measured, 1)
     ]
 
 
@@ -90,7 +90,7 @@ def test_what_was_not_measured_or_is_lost_is_not_comparable() -> None:
 
 
 def test_a_value_that_several_combinations_match_names_the_parameter_that_is_open() -> None:
-    found = [
+    rows = [
         Run(
             "x",
             f"{buffer}",
@@ -103,7 +103,7 @@ def test_a_value_that_several_combinations_match_names_the_parameter_that_is_ope
         )
         for buffer in ("50p", "250p")
     ]
-    (row,) = published.compare([table({"reno": 0.8}, tolerance="5%")], found)
+    (row,) = published.compare([table({"reno": 0.8}, tolerance="5%")], rows)
     assert row.reason == "2 combinations match; `where` has to name buffer"
 
 
@@ -125,7 +125,7 @@ def test_a_disagreement_that_the_file_explains_does_not_fail() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("more", "message"),
     [
         ({}, "need a tolerance"),
         ({"tolerance": "much"}, "write a share such as 5%"),
@@ -134,8 +134,8 @@ def test_a_disagreement_that_the_file_explains_does_not_fail() -> None:
         ({"order": True}, "two values or more"),
     ],
 )
-def test_a_table_that_claims_nothing_or_nonsense_is_refused(more: Mapping[str, Any], words: str) -> None:
-    with pytest.raises(ValidationError, match=words):
+def test_a_table_that_claims_nothing_or_nonsense_is_refused(more: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         table({"reno": 0.8}, **more)
 
 

@@ -105,10 +105,10 @@ def test_rows_of_cells_have_both_intervals() -> None:
 
 
 def test_paired_rows_compare_at_equal_seeds_and_equal_other_parameters() -> None:
-    found = paired_rows(SWEEP, "cca", "cubic", "medley")
-    assert [row["params"] for row in found] == [{"buffer": b, "cca": "cubic → medley"} for b in ("50p", "250p")]
-    assert all(row["mean"] == pytest.approx(0.4) and row["seeds"] == [1, 2, 3] and row["differs"] for row in found)
-    assert found[0]["t_high"] - found[0]["t_low"] == pytest.approx(0, abs=1e-9), "the seeds' spread is taken out"
+    pairs = paired_rows(SWEEP, "cca", "cubic", "medley")
+    assert [row["params"] for row in pairs] == [{"buffer": b, "cca": "cubic → medley"} for b in ("50p", "250p")]
+    assert all(row["mean"] == pytest.approx(0.4) and row["seeds"] == [1, 2, 3] and row["differs"] for row in pairs)
+    assert pairs[0]["t_high"] - pairs[0]["t_low"] == pytest.approx(0, abs=1e-9), "the seeds' spread is taken out"
     same = paired_rows(
         [run(s, v, cca=c) for c, vs in (("a", (1, 2)), ("b", (2, 1))) for s, v in enumerate(vs)], "cca", "a", "b"
     )
@@ -143,8 +143,8 @@ def test_a_metric_that_is_equal_in_runs_that_differ_has_no_interval_of_no_width(
 def test_runs_whose_seeds_change_nothing_are_one_observation() -> None:
     copies = Cell({}, tuple(run(seed, 0.8264) for seed in (1, 2, 3)))
     assert copies.copies == 3 and copies.values("utilization") == [0.8264]
-    found = copies.estimate("utilization")
-    assert found is not None and (found.n, found.t_interval) == (1, None)
+    mean = copies.estimate("utilization")
+    assert mean is not None and (mean.n, mean.t_interval) == (1, None)
     differing = Cell({}, (run(1, 0.8264), run(2, 0.8265)))
     assert differing.copies == 0 and len(differing.values("utilization")) == 2
     assert Cell({}, (run(1, 0.8264),)).copies == 0

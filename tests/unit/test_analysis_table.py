@@ -163,13 +163,13 @@ def test_a_failed_attempt_stands_for_its_run_until_the_run_is_complete(tmp_path:
 
 
 def test_bad_run_files_say_what_is_wrong() -> None:
-    for text, words in (
+    for text, message in (
         ("{", "not JSON"),
         ("[]", "not an object"),
         ('{"format": 2}', "result format 2"),
         ('{"format": 1, "metrics": 3}', "metrics holds int"),
     ):
-        with pytest.raises(ResultsError, match=words):
+        with pytest.raises(ResultsError, match=message):
             parse_run(text, Path("x"))
     run = parse_run(
         '{"format": 1, "verdict": null, "params": null, "metrics": null, "status": "complete"}', Path("e/r")

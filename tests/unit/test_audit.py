@@ -84,9 +84,9 @@ def loaded(name: str) -> dict[str, object]:
 
 
 def entries(document: dict[str, object], key: str) -> list[dict[str, object]]:
-    found = document.get(key) or []
-    assert isinstance(found, list)
-    return found
+    items = document.get(key) or []
+    assert isinstance(items, list)
+    return items
 
 
 SACK_AND_CTCP = ("reno", "perack", "ctcp")
@@ -147,13 +147,13 @@ def changed(hooks: list[Hook], number: int, **values: object) -> Comparison:
     return compare(other, lambda first: Reno(float(first.cwnd)))
 
 
-def seen(found: Comparison) -> set[tuple[str, str]]:
-    return {(wrong.hook, wrong.what) for wrong in found.mismatches}
+def seen(comparison: Comparison) -> set[tuple[str, str]]:
+    return {(wrong.hook, wrong.what) for wrong in comparison.mismatches}
 
 
 def test_the_comparison_has_nothing_against_what_is_right() -> None:
-    found = changed(slow_start(), 0)
-    assert found.mismatches == [] and found.windows == 5
+    comparison = changed(slow_start(), 0)
+    assert comparison.mismatches == [] and comparison.windows == 5
 
 
 def test_the_comparison_sees_a_window_that_changed_without_a_reason() -> None:

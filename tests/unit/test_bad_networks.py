@@ -66,12 +66,12 @@ def problem(tmp_path: Path, text: str) -> str:
 
 @pytest.mark.parametrize("case", PARAMS)
 def test_bad_words_are_reported_at_their_line(tmp_path: Path, case: str) -> None:
-    old, new, words = PARAMS[case]
+    old, new, expected = PARAMS[case]
     assert old in lab.SMALL
     message = problem(tmp_path, lab.SMALL.replace(old, new))
     line = 5 if "needs a kernel" in message or "cannot average" in message else 7
     assert f"experiment.yml:{line}: topology" in message
-    assert words in message
+    assert expected in message
 
 
 def test_check_ends_with_2_and_says_the_remedy(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_check_ends_with_2_and_says_the_remedy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "line", "told"),
+    ("words", "line", "expected"),
     [
         ("{r1>r3: {loss: 1%}}", 8, "there is no link r1>r3; did you mean r1>r2?"),
         ("{r1>r2: {los: 1%}}", 8, "did you mean loss?"),
@@ -89,10 +89,12 @@ def test_check_ends_with_2_and_says_the_remedy(tmp_path: Path) -> None:
         ("{'r1;x': {loss: 1%}}", 8, "must be"),
     ],
 )
-def test_bad_exceptions_for_links_are_reported_at_their_line(tmp_path: Path, words: str, line: int, told: str) -> None:
+def test_bad_exceptions_for_links_are_reported_at_their_line(
+    tmp_path: Path, words: str, line: int, expected: str
+) -> None:
     message = problem(tmp_path, lab.SMALL.replace("flows:", f"  links: {words}\nflows:"))
     assert f"experiment.yml:{line}: topology.links" in message
-    assert told in message
+    assert expected in message
 
 
 def test_exceptions_change_one_direction_or_both(tmp_path: Path) -> None:
@@ -121,7 +123,7 @@ flows:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "told"),
+    ("old", "new", "line", "expected"),
     [
         ("rate: 10mbit", "rate: 10mbyte", 10, "is not a rate"),
         ("rate: 10mbit", "rte: 10mbit", 10, "did you mean rate?"),
@@ -130,15 +132,15 @@ flows:
     ],
 )
 def test_bad_links_of_a_chain_are_reported_at_their_line(
-    tmp_path: Path, old: str, new: str, line: int, told: str
+    tmp_path: Path, old: str, new: str, line: int, expected: str
 ) -> None:
     message = problem(tmp_path, CHAIN.replace(old, new))
     assert f"experiment.yml:{line}:" in message
-    assert told in message
+    assert expected in message
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         ("1\n5\n3\n", "t.trace:3: 3 after 5"),
         ("1\n70000\n", "t.trace:2: a gap of 69999 ms"),
@@ -148,11 +150,11 @@ def test_bad_links_of_a_chain_are_reported_at_their_line(
         ("0\n", "at least one time"),
     ],
 )
-def test_bad_traces_are_reported_by_their_own_line(tmp_path: Path, content: str, told: str) -> None:
+def test_bad_traces_are_reported_by_their_own_line(tmp_path: Path, content: str, expected: str) -> None:
     (tmp_path / "t.trace").write_text(content)
     message = problem(tmp_path, lab.SMALL.replace("rate: 20mbit", "rate: trace t.trace"))
     assert "experiment.yml:7: topology.params.rate" in message
-    assert told in message
+    assert expected in message
 
 
 @pytest.mark.parametrize(
@@ -206,8 +208,8 @@ def test_a_runs_id_depends_on_what_is_in_its_trace(tmp_path: Path) -> None:
 
 def test_a_disconnected_network_names_what_cannot_be_reached() -> None:
     nodes = tuple(Node(name) for name in ("a", "b", "c"))
-    (found,) = Network(nodes, (Link("a", "b"),)).problems()
-    assert found == "no path from a to c; add a link between the two parts"
+    (problem,) = Network(nodes, (Link("a", "b"),)).problems()
+    assert problem == "no path from a to c; add a link between the two parts"
 
 
 def test_impossible_addresses_are_refused() -> None:
@@ -236,18 +238,18 @@ def test_what_a_kernel_cannot_do_is_named(words: dict[str, str], option: str) ->
     whole = virtual_config()
     assert missing(network, whole, project_modules()) == []
     without = {key: value for key, value in whole.items() if key != option}
-    found = missing(network, without, project_modules())
-    assert len(found) == 2 and all(option in text for text in found)
+    lacks = missing(network, without, project_modules())
+    assert len(lacks) == 2 and all(option in text for text in lacks)
 
 
 def test_modules_that_a_kernel_lacks_are_named() -> None:
     link = Link("a", "b", direction({"rate": "steps 0s=1mbit 1s=2mbit"}), direction({"loss": "bit-errors 1e-6"}))
-    found = missing(Network((Node("a"), Node("b")), (link,)), virtual_config(), [])
-    assert ["warp_rate" in found[0], "warp_wire" in found[1]] == [True, True]
+    lacks = missing(Network((Node("a"), Node("b")), (link,)), virtual_config(), [])
+    assert ["warp_rate" in lacks[0], "warp_wire" in lacks[1]] == [True, True]
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("kernel: '6.12'\nhosts: {ecn: accurate}\n", "experiment.yml:11: hosts.ecn: kernel 6.12 has no Accurate ECN"),
         ("kernel: '6.1'\nhosts: {only: {d1: {ecn: accurate}}}\n", "hosts.only.d1.ecn: kernel 6.1 has no Accurate ECN"),
@@ -255,8 +257,8 @@ def test_modules_that_a_kernel_lacks_are_named() -> None:
         ("hosts: {ecn: on, sysctls: {net.ipv4.tcp_ecn: 1}}\n", "say the same; leave one of them out"),
     ],
 )
-def test_ecn_that_cannot_be_is_refused(tmp_path: Path, text: str, words: str) -> None:
-    assert words in problem(tmp_path, lab.SMALL + text.replace("ecn: on,", "ecn: 'on',"))
+def test_ecn_that_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    assert message in problem(tmp_path, lab.SMALL + text.replace("ecn: on,", "ecn: 'on',"))
 
 
 def test_dualpi2_is_refused_where_the_kernel_is_older(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def at_point(held: str) -> dict[str, Judged]:
 
 
 @pytest.mark.parametrize(
-    ("at", "holds", "words"),
+    ("at", "holds", "message"),
     [
         ("holds", 10, "everywhere"),
         ("holds", 7, "not everywhere"),
@@ -99,31 +99,31 @@ def at_point(held: str) -> dict[str, Judged]:
         ("contradicted", 0, "on none"),
     ],
 )
-def test_a_claim_that_holds_only_on_the_published_point_is_said_to(at: str, holds: int, words: str) -> None:
+def test_a_claim_that_holds_only_on_the_published_point_is_said_to(at: str, holds: int, message: str) -> None:
     seen = looked(
         {f"{i}mbit": (0.9, 0.5) if i <= holds else (0.5, 0.9) for i in range(1, 11)}, around="rate 5mbit (×÷ 2), seed 1"
     )
     page = "".join(off_points([seen], at_point(at)))
     assert f"holds on **{holds} of 10**" in page
-    assert f"| {words} |" in page
+    assert f"| {message} |" in page
     assert "drawn around rate 5mbit (×÷ 2), seed 1" in page
     assert page.count("\n| rate=") == 10
-    assert f"| {words} |" in "".join(summary([seen], at_point(at)))
+    assert f"| {message} |" in "".join(summary([seen], at_point(at)))
 
 
 def test_a_choice_is_shown_beside_what_is_open(tmp_path: Path) -> None:
-    found = Beyond(
+    claim = Beyond(
         "choice",
         ("ho2008-fig9.9/1",),
         "A gets more than B.",
         "experiments/sensitivity/a.yml",
         (Place("buffer=5p", "holds", "2 against 1"), Place("buffer=9p", "contradicted", "1 against 2")),
     )
-    assert "**matters**" in "".join(choices_of("ho2008-fig9.9", 1, [found]))
-    assert "".join(choices_of("ho2008-fig9.9", 2, [found])) == ""
+    assert "**matters**" in "".join(choices_of("ho2008-fig9.9", 1, [claim]))
+    assert "".join(choices_of("ho2008-fig9.9", 2, [claim])) == ""
     entries = at_point("holds")
     thesis = Catalogue(catalogue="ho2008", thesis="A thesis", entries=[one.entry for one in entries.values()])
-    write_pages(tmp_path, {"ho2008": thesis}, list(entries.values()), {}, beyond=[found])
+    write_pages(tmp_path, {"ho2008": thesis}, list(entries.values()), {}, beyond=[claim])
     page = (tmp_path / "ho2008.md").read_text()
     assert (
         "Open in the thesis: The buffer is lost.\n\n- Varied in [a.yml](../../experiments/sensitivity/a.yml), where it **matters**"
@@ -191,7 +191,7 @@ DRAWN = (
 
 
 @pytest.mark.parametrize(
-    ("claim", "sweep", "words"),
+    ("claim", "sweep", "message"),
     [
         ("off_point: [t2000-fig1/1]", "", "nothing is drawn; write sweep.drawn"),
         ("off_point: [t2000-fig2/1]", DRAWN, "no catalogue has an entry 't2000-fig2'; did you mean t2000-fig1?"),
@@ -200,7 +200,7 @@ DRAWN = (
         ("differs: known", DRAWN, "name what it is about, with off_point or choice"),
     ],
 )
-def test_a_claim_beyond_the_points_names_what_it_is_about(tmp_path: Path, claim: str, sweep: str, words: str) -> None:
+def test_a_claim_beyond_the_points_names_what_it_is_about(tmp_path: Path, claim: str, sweep: str, message: str) -> None:
     for folder in ("t2000", "drawn"):
         (tmp_path / "experiments" / folder).mkdir(parents=True)
     (tmp_path / "experiments/t2000/catalogue.yaml").write_text(CATALOGUE)
@@ -208,7 +208,7 @@ def test_a_claim_beyond_the_points_names_what_it_is_about(tmp_path: Path, claim:
     (tmp_path / "experiments/drawn/a.yml").write_text(lab.SMALL + sweep + line)
     with pytest.raises(SpecError) as caught:
         read(tmp_path)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_claim_of_a_thesis_setting_is_not_one_beyond_it(tmp_path: Path) -> None:

@@ -34,9 +34,9 @@ CLAIMS = [
 def test_every_first_bad_revision_is_found_in_as_many_steps_as_halving_takes(length: int) -> None:
     line = [f"r{i}" for i in range(length)]
     for bad in range(1, length):
-        found = first_bad(line, lambda name: Verdict.BAD if int(name[1:]) >= bad else Verdict.GOOD)  # noqa: B023
-        assert found.suspects == (f"r{bad}",)
-        assert found.asked <= (length - 2).bit_length()
+        first = first_bad(line, lambda name: Verdict.BAD if int(name[1:]) >= bad else Verdict.GOOD)  # noqa: B023
+        assert first.suspects == (f"r{bad}",)
+        assert first.asked <= (length - 2).bit_length()
 
 
 def test_what_cannot_be_judged_is_stepped_over_and_named_where_it_may_be_the_one() -> None:
@@ -65,9 +65,9 @@ class Repository:
         self.mine.mkdir(parents=True)
         self.git("init", "--quiet", "--initial-branch=main")
 
-    def git(self, *words: str) -> str:
+    def git(self, *argv: str) -> str:
         who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-        done = subprocess.run(["git", "-C", str(self.folder), *who, *words], check=True, capture_output=True, text=True)
+        done = subprocess.run(["git", "-C", str(self.folder), *who, *argv], check=True, capture_output=True, text=True)
         return done.stdout.strip()
 
     def commit(self, subject: str, **files: str) -> str:
@@ -99,8 +99,8 @@ def test_the_line_has_the_commits_that_change_sources_and_each_as_it_was(
     assert [(commit.name, commit.subject) for commit in line] == [(first, "one"), (third, "three"), (last, "last")]
     for number, text in enumerate(("1", "3", "4")):
         history.write(line[number], tmp_path / str(number))
-        found = {file.name: file.read_text() for file in (tmp_path / str(number)).iterdir()}
-        assert found == {"tcp_mine.c": text, "mine.h": "h"}
+        contents = {file.name: file.read_text() for file in (tmp_path / str(number)).iterdir()}
+        assert contents == {"tcp_mine.c": text, "mine.h": "h"}
     assert repository.git("status", "--porcelain") == ""
     with pytest.raises(UsageError, match="not among the first parents"):
         history.line(history.commit("side"), history.commit("HEAD"))
@@ -118,8 +118,12 @@ def test_a_link_out_of_the_tree_is_not_followed(repository: Repository, tmp_path
 
 def test_a_claim_is_named_by_its_number_or_by_words_that_no_other_has() -> None:
     assert chosen("2", CLAIMS) is chosen("LOSES", CLAIMS) is CLAIMS[1]
-    for wanted, words in (("loss_rate", "several claims"), ("4", "names no claim"), ("nothing", "2: It loses little.")):
-        with pytest.raises(UsageError, match=words):
+    for wanted, message in (
+        ("loss_rate", "several claims"),
+        ("4", "names no claim"),
+        ("nothing", "2: It loses little."),
+    ):
+        with pytest.raises(UsageError, match=message):
             chosen(wanted, CLAIMS)
 
 
@@ -130,21 +134,21 @@ class FakeCommand:
         self.told: list[tuple[str, ...]] = []
 
     def __call__(
-        self, words: Sequence[str], folder: Path, more: Mapping[str, str] = MappingProxyType({})
+        self, argv: Sequence[str], folder: Path, more: Mapping[str, str] = MappingProxyType({})
     ) -> subprocess.CompletedProcess[str]:
-        self.told.append(tuple(words))
+        self.told.append(tuple(argv))
         source = (folder / "kernels/modules/tcp_mine.c").read_text()
         code, out, err = 0, "", ""
-        if words[0] == "check":
+        if argv[0] == "check":
             out = "7.2\n"
-        elif words[0] == "build-kernels" and source == "broken":
+        elif argv[0] == "build-kernels" and source == "broken":
             code, err = (
                 1,
                 "In file included …\ntcp_mine.c:7: error: no such thing\nEverything it printed: …\nplease read it\nall\n",
             )
-        elif words[0] == "compare":
+        elif argv[0] == "compare":
             code, out = 1, json.dumps({"claims": CLAIMS})
-        return subprocess.CompletedProcess(list(words), code, out, err)
+        return subprocess.CompletedProcess(list(argv), code, out, err)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +169,7 @@ def test_a_revision_is_judged_by_its_claim_and_skipped_where_that_cannot_be(
     trials = Trials(history, tmp_path / "e.yml", claim, tmp_path / "results", tmp_path / "scratch", 1, fake)
     judged = trials.judge(commit)
     assert (judged.verdict, judged.why) == (verdict, why)
-    runs = [words for words in fake.told if words[0] == "run"]
+    runs = [argv for argv in fake.told if argv[0] == "run"]
     place = str(tmp_path / "results" / commit.content[:20])
     assert runs == ([] if source == "broken" else [("run", str(tmp_path / "e.yml"), "--results", place, "--jobs", "1")])
 
@@ -184,7 +188,7 @@ def test_what_cannot_be_bisected_is_refused_before_anything_is_built(repository:
     file, mine = lab.write(tmp_path, lab.SMALL), repository.mine
 
     def said(good: str, bad: str, experiment: Path = file) -> str:
-        words: list[Any] = [
+        argv: list[Any] = [
             "bisect",
             experiment,
             "--claim",
@@ -196,7 +200,7 @@ def test_what_cannot_be_bisected_is_refused_before_anything_is_built(repository:
             "--results",
             tmp_path / "r",
         ]
-        return lab.warpbed(*words, code=2)
+        return lab.warpbed(*argv, code=2)
 
     assert "write TREE@REV" in said(f"{mine}", f"{mine}@HEAD")
     assert "write TREE@REV" in said(f"{mine}@--help", f"{mine}@HEAD")
@@ -217,22 +221,22 @@ class FakeKernels:
         self.runs: list[str] = []
 
     def __call__(
-        self, words: Sequence[str], folder: Path, more: Mapping[str, str] = MappingProxyType({})
+        self, argv: Sequence[str], folder: Path, more: Mapping[str, str] = MappingProxyType({})
     ) -> subprocess.CompletedProcess[str]:
         code, out, err = 0, "", ""
-        if words[0] == "build-kernels":
-            source = Path(words[words.index("--source") + 1])
+        if argv[0] == "build-kernels":
+            source = Path(argv[argv.index("--source") + 1])
             text = (source / "net/ipv4/tcp_input.c").read_text()
             if "broken" in text:
                 code, err = 1, "net/ipv4/tcp_input.c:9: error: expected declaration\n"
             else:
                 self.built[str(find_build(str(source)).path)] = text
-        elif words[0] == "run":
+        elif argv[0] == "run":
             self.runs.append(self.built[more["WARPBED_TEST_KERNEL"]])
-        elif words[0] == "compare":
+        elif argv[0] == "compare":
             outcome = "contradicted" if "late" in self.built[more["WARPBED_TEST_KERNEL"]] else "holds"
             out = json.dumps({"claims": [{"says": "On time.", "claim": "rtt", "outcome": outcome, "reason": ""}]})
-        return subprocess.CompletedProcess(list(words), code, out, err)
+        return subprocess.CompletedProcess(list(argv), code, out, err)
 
 
 MAKEFILE = "VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 0\n"
@@ -258,10 +262,10 @@ def test_a_kernels_tree_is_bisected_by_builds_of_whole_revisions(
     monkeypatch.setattr(bisect, "KernelTrials", functools.partial(KernelTrials, run=fake))
     monkeypatch.setenv("WARPBED_CACHE", str(tmp_path / "cache"))
     (tmp_path / "cache/sources").mkdir(parents=True)
-    words = ["--claim", "on time", "--good", f"{tree}@{names[0]}", "--bad", f"{tree}@main", "--format", "json"]
+    argv = ["--claim", "on time", "--good", f"{tree}@{names[0]}", "--bad", f"{tree}@main", "--format", "json"]
     parser = argparse.ArgumentParser()
     bisect.arguments(parser)
-    options = parser.parse_args([str(lab.write(tmp_path, lab.SMALL)), *words, "--results", str(tmp_path / "results")])
+    options = parser.parse_args([str(lab.write(tmp_path, lab.SMALL)), *argv, "--results", str(tmp_path / "results")])
     assert bisect.main(options) == 0
     captured = capsys.readouterr()
     rows = json.loads(captured.out)

@@ -108,15 +108,15 @@ def test_a_changed_input_of_the_kernel_changes_both_keys(checkout: Path, cache: 
 def test_another_compiler_or_linker_makes_another_kernel_and_other_runs(
     checkout: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
-    before, told = key(checkout, cache), build_key._first_line
-    assert told(program).startswith({"gcc": "gcc ", "ld": "GNU ld "}[program])
+    before, first_line = key(checkout, cache), build_key._first_line
+    assert first_line(program).startswith({"gcc": "gcc ", "ld": "GNU ld "}[program])
     monkeypatch.setattr(
-        build_key, "_first_line", lambda name: f"{told(name)} rebuilt" if name == program else told(name)
+        build_key, "_first_line", lambda name: f"{first_line(name)} rebuilt" if name == program else first_line(name)
     )
     after = key(checkout, cache)
     assert after.kernel_key != before.kernel_key and after.key != before.key
     # what of them enters a run's id
-    ids = {kernel_inputs({"kernel_key": found.kernel_key}, PLAN).key for found in (before, after)}
+    ids = {kernel_inputs({"kernel_key": build.kernel_key}, PLAN).key for build in (before, after)}
     assert len(ids) == 2
 
 

@@ -291,9 +291,9 @@ def test_recorded_and_new_runs_are_compared_figure_by_figure(part: Part, tmp_pat
     other = load_experiment(
         make_results(tmp_path, [Case("cubic", 40, 1), Case("reno", 40, 2)], experiment="small", duration_s=4.0)
     )
-    found = compare(runs, other)
-    assert [row.where for row in found if row.outcome == "not made"] == ["cca=reno, buffer=40p, seed 1"]
-    assert {row.outcome for row in found if row.figure == "cwnd"} == {"same"}
+    figures = compare(runs, other)
+    assert [row.where for row in figures if row.outcome == "not made"] == ["cca=reno, buffer=40p, seed 1"]
+    assert {row.outcome for row in figures if row.figure == "cwnd"} == {"same"}
 
 
 def test_a_difference_is_told_with_its_place_and_both_values(part: Part) -> None:

@@ -292,7 +292,9 @@ def test_holds_and_contradicted_are_wrong_in_at_most_five_percent_of_cases() -> 
     draw = np.random.default_rng(2026)
     cases = [random_case(draw) for _ in range(1200)]
     for truth, wrong in ((True, "contradicted"), (False, "holds")):
-        some = [found.outcome for true, found in cases if bool(true) is truth and found.outcome != "not comparable"]
+        some = [
+            finding.outcome for true, finding in cases if bool(true) is truth and finding.outcome != "not comparable"
+        ]
         assert len(some) > 200
         errors = sum(outcome == wrong for outcome in some)
         right = sum(outcome == ("holds" if truth else "contradicted") for outcome in some)

@@ -41,10 +41,10 @@ def path(seed: int, offset_ns: float, drift_ppm: float, there_ns: float, back_ns
     return estimated
 
 
-def error_ns(found: Estimate, offset_ns: float, drift_ppm: float, at_s: float) -> float:
+def error_ns(estimated: Estimate, offset_ns: float, drift_ppm: float, at_s: float) -> float:
     """What is left of B's clock at a time after the correction."""
     shown = EPOCH_NS + at_s * 1e9
-    taken_off = found.clock.offset_ns + (shown - found.clock.reference_ns) * found.clock.drift_ppm / 1e6
+    taken_off = estimated.clock.offset_ns + (shown - estimated.clock.reference_ns) * estimated.clock.drift_ppm / 1e6
     return offset_ns + drift_ppm * 1e3 * at_s - taken_off
 
 

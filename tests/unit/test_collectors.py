@@ -94,19 +94,19 @@ def read(folder: Path, damage: list[Damage] | None = None, **more: Any) -> tuple
 
 
 def test_both_ends_make_one_row_of_a_flow(tmp_path: Path) -> None:
-    row, found = read(raw(tmp_path, lost=1))
+    row, wired = read(raw(tmp_path, lost=1))
     assert (row["flow"], row["cca"], row["src"], row["dst"]) == ("f1", "cubic", "s1", "d1")
     assert (row["src_addr"], row["src_port"], row["dst_port"]) == (*CLIENT, SERVER[1])
     assert row["data_packets"] == 7 and row["fast_retransmissions"] == 1
     assert row["delivered_bytes"] == 6000, "bytes that arrived for the first time, by the receiver's capture"
     assert row["start_s"] == pytest.approx(0.030) and row["completion_s"] is None
-    assert found.initial_seq == {"f1": 2**32 - 3000}
-    assert found.flow_of == {(0xC0000201, CLIENT[1], SERVER[1]): "f1"}
+    assert wired.initial_seq == {"f1": 2**32 - 3000}
+    assert wired.flow_of == {(0xC0000201, CLIENT[1], SERVER[1]): "f1"}
 
 
 def test_intervals_are_dense_and_know_both_ends(tmp_path: Path) -> None:
-    _, found = read(raw(tmp_path, lost=1))
-    rows = found.intervals
+    _, wired = read(raw(tmp_path, lost=1))
+    rows = wired.intervals
     assert rows["t_s"].tolist() == pytest.approx([i / 10 for i in range(10)])
     assert rows["payload_bytes"].tolist() == [7000] + [0] * 9
     # the retransmission, sent at 90 ms, arrives at 100 ms: in the next interval
@@ -115,10 +115,10 @@ def test_intervals_are_dense_and_know_both_ends(tmp_path: Path) -> None:
 
 
 def test_acks_are_those_of_the_data(tmp_path: Path) -> None:
-    _, found = read(raw(tmp_path))
-    assert found.acks["flow"].unique().to_pylist() == ["f1"]
-    assert found.acks["ack"].to_pylist()[-6:] == [1000 * (i + 1) for i in range(6)]
-    assert found.acks["rtt_us"].to_pylist()[-6:] == pytest.approx([20_000.0] * 6)
+    _, wired = read(raw(tmp_path))
+    assert wired.acks["flow"].unique().to_pylist() == ["f1"]
+    assert wired.acks["ack"].to_pylist()[-6:] == [1000 * (i + 1) for i in range(6)]
+    assert wired.acks["rtt_us"].to_pylist()[-6:] == pytest.approx([20_000.0] * 6)
 
 
 def test_a_flow_with_a_size_is_complete_once_that_much_is_acknowledged(tmp_path: Path) -> None:
@@ -210,12 +210,12 @@ def test_tracepoint_pages_give_their_events(tmp_path: Path) -> None:
 
 
 def test_a_cut_or_broken_tracepoint_page_is_reported_with_its_byte(tmp_path: Path) -> None:
-    found, damage = probe(tmp_path, tracepoint_page(3) + tracepoint_page(2)[:-100])
-    assert found == [10, 11, 12] and [place.offset for place in damage] == [4096]
-    found, damage = probe(tmp_path, tracepoint_page(3, commit=5000) + tracepoint_page(1))
-    assert found == [10] and [place.offset for place in damage] == [0]
-    found, damage = probe(tmp_path, tracepoint_page(3, commit=2 * 68 + 8))
-    assert found == [10, 11] and [place.offset for place in damage] == [16 + 2 * 68]
+    events, damage = probe(tmp_path, tracepoint_page(3) + tracepoint_page(2)[:-100])
+    assert events == [10, 11, 12] and [place.offset for place in damage] == [4096]
+    events, damage = probe(tmp_path, tracepoint_page(3, commit=5000) + tracepoint_page(1))
+    assert events == [10] and [place.offset for place in damage] == [0]
+    events, damage = probe(tmp_path, tracepoint_page(3, commit=2 * 68 + 8))
+    assert events == [10, 11] and [place.offset for place in damage] == [16 + 2 * 68]
 
 
 @given(st.binary(max_size=200), st.integers(0, 4000))

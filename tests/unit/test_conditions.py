@@ -12,7 +12,7 @@ from kernels.conditions import lines_for
 
 
 @pytest.mark.parametrize(
-    ("series", "words"),
+    ("series", "options"),
     [
         ("6.1", ["always", "early"]),
         ("6.2", ["always", "early"]),
@@ -20,10 +20,10 @@ from kernels.conditions import lines_for
         ("7.2", ["always", "late"]),
     ],
 )
-def test_versions_are_compared_as_numbers(tmp_path: Path, series: str, words: list[str]) -> None:
+def test_versions_are_compared_as_numbers(tmp_path: Path, series: str, options: list[str]) -> None:
     file = tmp_path / "series"
     file.write_text("# comment >=9\nalways\n\nearly <6.12 # why\nbetween >=6.12 <7.0\nlate >=7.0\n")
-    assert [line.word for line in lines_for(file, series)] == words
+    assert [line.word for line in lines_for(file, series)] == options
 
 
 def test_a_value_may_hold_blanks_and_hashes(tmp_path: Path) -> None:

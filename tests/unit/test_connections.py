@@ -95,8 +95,8 @@ def test_a_run_without_captures_has_the_other_sources_of_its_traffic(plan: Plan)
     assert not [source for source in sources_of(plan) if "capture" in source]
 
 
-def rows(plan: Plan, found: list[connections.Connection], **columns: Any) -> dict[str, dict[str, Any]]:
-    flows, intervals, sources = uncaptured.read(found, columns.get("probe"), columns.get("samples"), plan, 10**18)
+def rows(plan: Plan, listed: list[connections.Connection], **columns: Any) -> dict[str, dict[str, Any]]:
+    flows, intervals, sources = uncaptured.read(listed, columns.get("probe"), columns.get("samples"), plan, 10**18)
     flow_rows = [dict(zip(flows, values, strict=True)) for values in zip(*flows.values(), strict=True)]
     for row in flow_rows:
         mine = np.asarray(intervals["flow"], dtype=object) == row["flow"]
@@ -136,12 +136,12 @@ def test_what_came_after_the_last_ack_is_in_the_series(raw: Path, plan: Plan) ->
 def test_a_port_that_came_twice_has_no_samples_of_either(raw: Path, plan: Plan) -> None:
     for name in ("ftp.client.s1.json", "ftp.server.d2.json"):
         (raw / name).write_text((raw / name).read_text().replace("40004", "40000"))
-    found = {one.name: one for one in connections.uncaptured(raw, plan, set())}
-    assert [name for name, one in found.items() if not one.is_alone] == ["ftp.s1.d2", "ftp.s1.d2.2"]
+    by_name = {one.name: one for one in connections.uncaptured(raw, plan, set())}
+    assert [name for name, one in by_name.items() if not one.is_alone] == ["ftp.s1.d2", "ftp.s1.d2.2"]
     (flow,) = (one for one in plan.flows if one.name == "ftp.s1.d2")
     assert connections.names_by_port(raw, plan, flow) == {}
     flow_rows = rows(
-        plan, list(found.values()), probe={key: np.array([]) for key in ("flow", "t_s", "snd_una", "srtt_us")}
+        plan, list(by_name.values()), probe={key: np.array([]) for key in ("flow", "t_s", "snd_una", "srtt_us")}
     )
     assert flow_rows["ftp.s1.d2"]["source"] == "application" and flow_rows["ftp.s1.d2.2"]["delivered_bytes"] == 4000
     assert flow_rows["loud"]["source"] == "tcp_probe"
@@ -161,6 +161,6 @@ def test_a_file_that_no_program_writes_is_refused_with_its_name(raw: Path, plan:
 def test_times_and_counts_out_of_all_bounds_ask_for_no_memory(raw: Path, plan: Plan) -> None:
     file = raw / "loud.client.s2.json"
     file.write_text(json.dumps({"connections": [sent(41000, -1e300), sent(41002, 1e300)]}))
-    found = {one.name: one for one in connections.uncaptured(raw, plan, set())}
-    assert (found["loud"].start_s, found["loud.2"].start_s) == (0.0, 6.0)
-    assert rows(plan, [found["loud"]])["loud"]["sum"] == 2_000_000
+    by_name = {one.name: one for one in connections.uncaptured(raw, plan, set())}
+    assert (by_name["loud"].start_s, by_name["loud.2"].start_s) == (0.0, 6.0)
+    assert rows(plan, [by_name["loud"]])["loud"]["sum"] == 2_000_000

@@ -53,7 +53,7 @@ def test_cpio_reads_the_archive_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_the_archive_does_not_depend_on_who_made_the_files_or_when(tmp_path: Path) -> None:
-    made = []
+    archives = []
     for name, order in (("a", ("x", "y")), ("b", ("y", "x"))):
         (tmp_path / name).mkdir()
         for file in order:
@@ -62,8 +62,8 @@ def test_the_archive_does_not_depend_on_who_made_the_files_or_when(tmp_path: Pat
         archive = initramfs.Archive(stream)
         archive.tree(tmp_path / name)
         archive.end()
-        made.append(stream.getvalue())
-    assert made[0] == made[1]
+        archives.append(stream.getvalue())
+    assert archives[0] == archives[1]
 
 
 def test_an_emulated_machine_counts_and_one_under_kvm_has_the_computers_clock(monkeypatch: pytest.MonkeyPatch) -> None:

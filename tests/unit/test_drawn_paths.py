@@ -77,7 +77,7 @@ def test_each_path_goes_with_each_combination_of_the_others(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
         ("value: 10mbit", "value: fast", "write a number above 0, with its unit"),
         ("value: 10mbit", "value: 0mbit", "write a number above 0"),
@@ -89,7 +89,7 @@ def test_each_path_goes_with_each_combination_of_the_others(tmp_path: Path) -> N
         ("value: 40p", "value: 40q", "is not a buffer"),
     ],
 )
-def test_a_wrong_draw_is_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_a_wrong_draw_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(SpecError) as caught:
         prepare(lab.write(tmp_path, lab.SMALL + SWEEP.replace(old, new)))
-    assert words in str(caught.value)
+    assert message in str(caught.value)

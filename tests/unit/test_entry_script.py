@@ -114,8 +114,8 @@ def test_what_a_test_starts_shares_its_environment(checkout: Checkout) -> None:
     assert checkout("run", WARPBED_DEV="1").stdout.split("|")[1] == checkout("test").stdout.split("|")[1]
 
 
-def made_from(words: str) -> str:
-    return words.partition("environment from ")[2].partition(" (once)")[0]
+def made_from(text: str) -> str:
+    return text.partition("environment from ")[2].partition(" (once)")[0]
 
 
 def test_an_extra_is_installed_only_where_it_is_asked_for(checkout: Checkout) -> None:
@@ -167,7 +167,7 @@ def test_extras_name_one_version_of_each_package() -> None:
         for name, version in re.findall(r"(?m)^([a-z0-9.-]+)==([^ ]+)", lock.read_text()):
             pins.setdefault(name, set()).add(version)
     assert len(pins) > 100
-    assert {name: found for name, found in pins.items() if len(found) > 1} == {}
+    assert {name: versions for name, versions in pins.items() if len(versions) > 1} == {}
 
 
 def test_an_interrupted_environment_is_made_again(checkout: Checkout) -> None:
@@ -192,9 +192,9 @@ def test_two_first_starts_at_once_make_one_environment(checkout: Checkout) -> No
         subprocess.Popen([checkout.root / "warpbed"], stderr=subprocess.PIPE, text=True, env=checkout.environment())
         for _ in range(3)
     ]
-    words = "".join(start.communicate(timeout=60)[1] for start in starts)
+    output = "".join(start.communicate(timeout=60)[1] for start in starts)
     assert [start.returncode for start in starts] == [0, 0, 0]
-    assert words.count("making the Python environment") == 1
+    assert output.count("making the Python environment") == 1
 
 
 def test_a_failed_installation_ends_with_2_and_leaves_nothing_half_made(checkout: Checkout) -> None:

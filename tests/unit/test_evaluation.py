@@ -137,7 +137,7 @@ def test_a_file_without_a_criterion_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "outcome"),
+    ("outcomes", "outcome"),
     [
         (["holds", "holds"], PASSES),
         (["holds", "undecided"], UNDECIDED),
@@ -147,8 +147,8 @@ def test_a_file_without_a_criterion_is_refused(tmp_path: Path) -> None:
         ([], NOT_RUN),
     ],
 )
-def test_a_criterion_is_as_its_weakest_claim(words: list[str], outcome: str) -> None:
-    assert outcome_of(words) == outcome
+def test_a_criterion_is_as_its_weakest_claim(outcomes: list[str], outcome: str) -> None:
+    assert outcome_of(outcomes) == outcome
 
 
 def judged(outcome: str, *claims: str) -> Judged:
@@ -174,8 +174,8 @@ def judged(outcome: str, *claims: str) -> Judged:
 
 
 def test_page_json_junit_and_table_say_the_same(tmp_path: Path) -> None:
-    found = [judged(FAILS, "holds", "contradicted", "undecided")]
-    junit.write(tmp_path / "junit.xml", "evaluate.mine", junit.of_criteria(found))
+    results = [judged(FAILS, "holds", "contradicted", "undecided")]
+    junit.write(tmp_path / "junit.xml", "evaluate.mine", junit.of_criteria(results))
     (suite,) = ElementTree.parse(tmp_path / "junit.xml").getroot()
     assert {key: suite.get(key) for key in ("tests", "failures", "skipped")} == {
         "tests": "3",
@@ -183,12 +183,12 @@ def test_page_json_junit_and_table_say_the_same(tmp_path: Path) -> None:
         "skipped": "1",
     }
     assert [len(case.findall("failure")) for case in suite] == [0, 1, 0]
-    html = page("mine", found, {"kernel": "7.2", "quick": True, "command": "c", "files": {"JSON": "e.json"}})
+    html = page("mine", results, {"kernel": "7.2", "quick": True, "command": "c", "files": {"JSON": "e.json"}})
     assert "It is &lt;b&gt;contradicted&lt;/b&gt; &amp; so" in html and "<b>" not in html
     assert "2.000 (1.500 … 2.500)" in html and 'width="100.0"' in html and 'width="50.0"' in html
-    (data,) = json.loads(json.dumps(as_data(found)))
+    (data,) = json.loads(json.dumps(as_data(results)))
     assert data["outcome"] == FAILS and data["rfc"]["section"] == "Paths with High Delay"
-    text = table({"mine": found, "other": [judged(PASSES, "holds")]}, quick=True)
+    text = table({"mine": results, "other": [judged(PASSES, "holds")]}, quick=True)
     assert "| [geo](../experiments/evaluate/geo.yml) | Paths with High Delay | ought | ✕ | ✓ |" in text
     assert "- geo: It is <b>contradicted</b> & so (utilization: cubic 2.000; mine 4.000)" in text
 

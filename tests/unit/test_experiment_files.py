@@ -66,11 +66,11 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_file_is_reported_by_line_with_what_is_allowed(tmp_path: Path, case: str) -> None:
-    old, new, line, words = BAD[case]
+    old, new, line, expected = BAD[case]
     assert old in lab.SMALL
     message = problem(tmp_path, lab.SMALL.replace(old, new))
     assert f"experiment.yml:{line}:" in message
-    assert words in message
+    assert expected in message
 
 
 SWEEP = """\
@@ -147,9 +147,9 @@ def test_the_exported_schema_is_up_to_date() -> None:
 def test_every_form_of_a_name_is_told_in_words() -> None:
     forms = set(_forms(Experiment.model_json_schema()))
     assert len(forms) >= 6 and forms <= patterns.WORDS.keys()
-    for form, words in patterns.WORDS.items():
-        example = words.split(", such as ")[1].split(" or ")[0]
-        assert re.match(form, example), f"{example} is no {words}"
+    for form, description in patterns.WORDS.items():
+        example = description.split(", such as ")[1].split(" or ")[0]
+        assert re.match(form, example), f"{example} is no {description}"
 
 
 def _forms(schema: Any) -> Iterator[str]:

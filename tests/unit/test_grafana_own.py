@@ -42,8 +42,8 @@ def source(folder: Path) -> dict[str, Any]:
     content = YAML(typ="safe").load(folder / "datasources/warpbed.yml")
     (entry,) = content["datasources"]
     entry["secureJsonData"] = {name: text.replace("$$", "$") for name, text in entry["secureJsonData"].items()}
-    found: dict[str, Any] = entry
-    return found
+    only: dict[str, Any] = entry
+    return only
 
 
 def test_one_command_gives_store_and_dashboards_to_a_grafana(store: Path, tmp_path: Path) -> None:

@@ -68,16 +68,16 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("change", "words"), CHANGES, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(("change", "message"), CHANGES, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_raw_file_that_is_not_the_runs_is_refused_by_collect_and_by_the_store(
-    run: Path, change: Callable[[Path], None], words: str
+    run: Path, change: Callable[[Path], None], message: str
 ) -> None:
     assert integrity.problems(run, json.loads((run / "run.json").read_text())) == []
     stored.read(run)
     change(run)
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=message):
         finish(run)
-    with pytest.raises(StoreUsageError, match=words):
+    with pytest.raises(StoreUsageError, match=message):
         stored.read(run)
 
 
@@ -100,8 +100,8 @@ def test_a_run_from_before_digests_were_kept_is_read_as_ever(run: Path) -> None:
 
 @pytest.mark.parametrize("value", [[], "x", 7, None])
 def test_digests_that_are_no_digests_are_told(run: Path, value: object) -> None:
-    (words,) = integrity.problems(run, {integrity.KEY: value})
-    assert words.startswith("run.json: digests is ")
+    (message,) = integrity.problems(run, {integrity.KEY: value})
+    assert message.startswith("run.json: digests is ")
 
 
 def test_a_run_that_says_it_is_another_is_the_one_whose_folder_it_lies_in(run: Path) -> None:

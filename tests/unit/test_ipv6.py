@@ -135,7 +135,7 @@ def test_what_needs_rules_for_ports_is_refused_and_the_rest_is_not(
         assert prepare(six).errors == []
         return
     try:
-        found = " ".join(map(str, prepare(six).errors))
+        errors = " ".join(map(str, prepare(six).errors))
     except SpecError as error:
-        found = str(error)
-    assert re.search(said, found), found
+        errors = str(error)
+    assert re.search(said, errors), errors

@@ -89,22 +89,22 @@ def mean(value: float, low: float | None = None, high: float | None = None, **pa
 )
 def test_a_mean_outside_of_its_interval_has_changed(before: Mean, now: Mean, changed: bool) -> None:
     kept = baseline.Baseline(warpbed_baseline=1, experiment="small", means=[before])
-    (found,) = baseline.changes(kept, [now])
-    assert found.changed == changed and "→" in found.words
+    (change,) = baseline.changes(kept, [now])
+    assert change.changed == changed and "→" in change.words
 
 
 def test_a_baseline_is_kept_and_compared_by_the_command(tmp_path: Path) -> None:
     """The means are those of statistics.cells, which other tests hold against hand calculations."""
     cases = [Made(cca, 40, seed, params={"cca": cca}) for cca in ("cubic", "reno") for seed in (1, 2)]
     runs = load_experiment(make_results(tmp_path, cases, experiment="small", duration_s=4.0))
-    found = baseline.means(runs, ["utilization", "flows.f1.goodput_mbps"])
-    assert [(one.params, one.n) for one in found] == [
+    means = baseline.means(runs, ["utilization", "flows.f1.goodput_mbps"])
+    assert [(one.params, one.n) for one in means] == [
         ({"cca": "cubic", "buffer": "40p"}, 2),
         ({"cca": "reno", "buffer": "40p"}, 2),
     ]
-    baseline.save(tmp_path / "b.json", "small", found)
+    baseline.save(tmp_path / "b.json", "small", means)
     kept = baseline.read(tmp_path / "b.json", "small")
-    assert not any(one.changed for one in baseline.changes(kept, found))
+    assert not any(one.changed for one in baseline.changes(kept, means))
     other = [dataclasses.replace(run, metrics={**run.metrics, "utilization": 0.01}) for run in runs]
     assert all(one.changed for one in baseline.changes(kept, baseline.means(other, ["utilization"])))
     with pytest.raises(UsageError, match="baseline of small, not of other"):
@@ -138,8 +138,8 @@ def test_the_workflow_calls_commands_that_there_are() -> None:
     ]
     assert len(lines) == 2
     for line in lines:
-        words = [word.strip('"') for word in line.split("||")[0].split() if not word.startswith('"$@')]
-        options = parser().parse_args(words[words.index("./warpbed") + 1 :])
+        argv = [word.strip('"') for word in line.split("||")[0].split() if not word.startswith('"$@')]
+        options = parser().parse_args(argv[argv.index("./warpbed") + 1 :])
         assert str(options.experiment) == "$EXPERIMENT"
     assert (ROOT / workflow["env"]["EXPERIMENT"]).is_file()
     assert json.dumps(workflow["permissions"]) == '{"contents": "read"}'

@@ -72,8 +72,8 @@ def test_a_senders_link_is_part_of_the_topology_where_all_of_them_fill_a_later_o
 ) -> None:
     """40 Mbit/s each: two of them do not fill 100 Mbit/s, three do."""
     flows = "".join(f"  - {{name: f{i}, cca: reno, from: s{i}, to: d{i}}}\n" for i in range(1, senders + 1))
-    found = [f for f in prepare(lab.write(tmp_path, SLOW_CARDS + flows)).findings if f.rule == "sender-queue"]
-    assert len(found) == (senders if speaks else 0)
+    findings = [f for f in prepare(lab.write(tmp_path, SLOW_CARDS + flows)).findings if f.rule == "sender-queue"]
+    assert len(findings) == (senders if speaks else 0)
 
 
 @pytest.mark.parametrize("file", ["tokuda2003/fig9", "tokuda2003/fig3", "yu2009/fig4-36"])

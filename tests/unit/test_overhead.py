@@ -42,10 +42,13 @@ AUTO, NONE = "hosts: {overhead: auto}\n", "hosts: {overhead: none}\n"
 
 def overheads(network: Network) -> dict[str, int]:
     """Directions that have one, in ns."""
-    found = {}
+    by_wire = {}
     for link in network.links:
-        found[f"{link.a}>{link.b}"], found[f"{link.b}>{link.a}"] = link.forward.overhead_ns, link.backward.overhead_ns
-    return {hop: ns for hop, ns in found.items() if ns}
+        by_wire[f"{link.a}>{link.b}"], by_wire[f"{link.b}>{link.a}"] = (
+            link.forward.overhead_ns,
+            link.backward.overhead_ns,
+        )
+    return {hop: ns for hop, ns in by_wire.items() if ns}
 
 
 def chain(first: Direction, last: Direction) -> Network:

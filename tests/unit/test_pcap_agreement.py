@@ -135,9 +135,9 @@ def test_tcptrace_agrees_on_packets_and_bytes(name: str, tmp_path: Path) -> None
     side = 0 if row["forward"] else 1
 
     def value(label: str) -> int:
-        found = re.search(rf"^\s*{label}:\s+(\S+)\s+{label}:\s+(\S+)", output, re.MULTILINE)
-        assert found, f"{label} not in {output}"
-        return int(found.group(1 + side))
+        match = re.search(rf"^\s*{label}:\s+(\S+)\s+{label}:\s+(\S+)", output, re.MULTILINE)
+        assert match, f"{label} not in {output}"
+        return int(match.group(1 + side))
 
     assert value("total packets") == row["packets"]
     assert value("actual data bytes") == row["payload_bytes"]

@@ -73,10 +73,10 @@ FORMATS = {
 def test_all_containers_and_links_give_the_same(name: str, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    found, expected = records(FORMATS[name], tmp_path / "a"), records(FORMATS["pcap ns little"], tmp_path / "b")
+    read, expected = records(FORMATS[name], tmp_path / "a"), records(FORMATS["pcap ns little"], tmp_path / "b")
     frames = {"wire_bytes", "throughput_mbps"}
     for table, rows in expected.items():
-        for mine, theirs in itertools.zip_longest(found[table], rows):
+        for mine, theirs in itertools.zip_longest(read[table], rows):
             drop = frames if table in ("flows", "directions", "intervals") else set()
             assert {k: v for k, v in mine.items() if k not in drop} == {
                 k: v for k, v in theirs.items() if k not in drop
@@ -249,8 +249,8 @@ def test_two_captures_of_a_path_give_delay_queue_and_loss(tmp_path: Path) -> Non
     tail = (end, frames[-1][1][:18] + b"\xff\xff" + frames[-1][1][20:], frames[-1][2])
     (tmp_path / "a.pcap").write_bytes(pcap([*frames, tail]))
     (tmp_path / "b.pcap").write_bytes(pcap(far))
-    found = compare(tmp_path / "a.pcap", tmp_path / "b.pcap", tmp_path)
-    assert (found.delivered, found.lost) == (len(far), 1)
+    path = compare(tmp_path / "a.pcap", tmp_path / "b.pcap", tmp_path)
+    assert (path.delivered, path.lost) == (len(far), 1)
     rows = pq.read_table(tmp_path / "path.parquet").to_pylist()
     delays = [row["delay_us"] for row in rows if row["delay_us"] is not None]
     assert sorted(delays) == [10_000.0] * (len(far) - 1) + [13_000.0]
@@ -277,7 +277,7 @@ def test_the_command_prints_the_rate_and_tells_bad_files(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["x.pcap"], "need --out DIR"),
         (["x.pcap", ".", "--out", "out"], "give captures or folders, not both"),
@@ -287,11 +287,11 @@ def test_the_command_prints_the_rate_and_tells_bad_files(tmp_path: Path) -> None
         (["x.pcap", "--out", "out", "--threads", "-1"], "must be at least 1"),
     ],
 )
-def test_wrong_use_of_collect_is_reported(tmp_path: Path, arguments: list[str], words: str) -> None:
+def test_wrong_use_of_collect_is_reported(tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "x.pcap").write_bytes(pcap(PLAIN))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         lab.command("collect", *arguments), capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
     )
-    assert done.returncode == 2 and words in done.stderr, done.stderr
+    assert done.returncode == 2 and message in done.stderr, done.stderr
     assert not (tmp_path / "out").exists()

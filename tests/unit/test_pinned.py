@@ -69,16 +69,16 @@ def test_it_is_made_once_and_names_its_packages(
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [("other", r"one_1_all\.deb is not the package that"), ("gone", "one: pinned, but not fetched")],
 )
 def test_another_file_than_the_pinned_one_is_refused(
-    cache: Path, fetched: dict[str, Path], change: str, words: str
+    cache: Path, fetched: dict[str, Path], change: str, message: str
 ) -> None:
     if change == "other":
         fetched["one"].write_text("another")
     else:
         del fetched["one"]
-    with pytest.raises(WarpbedError, match=words):
+    with pytest.raises(WarpbedError, match=message):
         pinned.build()
     assert not pinned.place().exists() and list(cache.glob("userland/[!.]*")) == []

@@ -69,14 +69,14 @@ def test_values_without_a_common_type_become_text_and_markup_stays_text() -> Non
 
 
 def test_a_sweep_has_each_run_at_its_place(experiment: warpbed.Experiment) -> None:
-    found = experiment.sweep("utilization", "flows.f1.goodput_mbps")
-    assert dict(found.sizes) == {"cca": 3, "buffer": 2, "seed": 2}
-    assert list(found.buffer_value) == [50.0, 250.0], "by size, not by text"
+    values = experiment.sweep("utilization", "flows.f1.goodput_mbps")
+    assert dict(values.sizes) == {"cca": 3, "buffer": 2, "seed": 2}
+    assert list(values.buffer_value) == [50.0, 250.0], "by size, not by text"
     for run in experiment.runs:
         at = {"cca": run.params["cca"], "buffer": run.params["buffer"], "seed": run.seed}
-        assert float(found.utilization.sel(at)) == run.metrics["utilization"]
-        assert float(found["flows.f1.goodput_mbps"].sel(at)) == run.flows[0]["goodput_mbps"]
-    assert found.utilization.attrs["units"] == "1"
+        assert float(values.utilization.sel(at)) == run.metrics["utilization"]
+        assert float(values["flows.f1.goodput_mbps"].sel(at)) == run.flows[0]["goodput_mbps"]
+    assert values.utilization.attrs["units"] == "1"
 
 
 def test_runs_that_do_not_count_are_no_numbers_in_a_sweep(tmp_path: Path) -> None:
@@ -228,9 +228,9 @@ def _requirements(file: str) -> dict[str, str]:
 
 
 def _name(line: str) -> str:
-    found = re.match(r"[A-Za-z0-9.-]+", line)
-    assert found
-    return found[0]
+    match = re.match(r"[A-Za-z0-9.-]+", line)
+    assert match
+    return match[0]
 
 
 def test_a_wheel_holds_the_packages_that_runs_need() -> None:

@@ -51,10 +51,10 @@ def test_what_is_left_out_comes_back_to_the_bit(
     if not table.num_rows:
         return
     file = write(place, table)
-    found = reading.table(file)
-    assert found.column_names == table.column_names
-    assert found["t_s"].to_numpy().tobytes() == table["t_s"].to_numpy().tobytes()
-    assert found.equals(table)
+    restored = reading.table(file)
+    assert restored.column_names == table.column_names
+    assert restored["t_s"].to_numpy().tobytes() == table["t_s"].to_numpy().tobytes()
+    assert restored.equals(table)
 
 
 def test_files_of_this_collector_hold_no_seconds(tmp_path: Path) -> None:

@@ -64,8 +64,14 @@ def test_the_page_needs_nothing_from_elsewhere(quickstart: Path) -> None:
 
 def test_the_page_says_all_that_a_reader_asks(quickstart: Path) -> None:
     text = Tags(build(quickstart)).text
-    for words in ("Does Medley hold the link", "50 Mbit/s · 48 ms", "does not hold", "not comparable", "6.1.0-warpbed"):
-        assert words in text
+    for phrase in (
+        "Does Medley hold the link",
+        "50 Mbit/s · 48 ms",
+        "does not hold",
+        "not comparable",
+        "6.1.0-warpbed",
+    ):
+        assert phrase in text
     assert "./warpbed run experiments/quickstart.yml" in text
     for case in quickstart_cases():
         assert case.name in text
@@ -112,8 +118,8 @@ def test_failed_invalid_and_cut_off_runs_are_shown_as_such(tmp_path: Path) -> No
     ]
     html = build(make_results(tmp_path, cases, duration_s=2.0))
     text = Tags(html).text
-    for words in ("netem dropped 12 packets", "iperf3 ended with 1", "no run.json"):
-        assert words in text
+    for phrase in ("netem dropped 12 packets", "iperf3 ended with 1", "no run.json"):
+        assert phrase in text
     for word in ("valid", "failed", "unreadable", "invalid"):
         assert f'class="badge {word}"' in html
     data = data_of(html)
@@ -205,9 +211,9 @@ def network(pairs: int, **bottleneck: Any) -> dict[str, Any]:
 
 
 def test_many_equal_hosts_are_drawn_as_one_stack() -> None:
-    found = topology.parse(network(20, rate_bps=1e8))
-    assert found is not None
-    svg = topology.draw(found, [f"s{n}" for n in range(20)])
+    drawn = topology.parse(network(20, rate_bps=1e8))
+    assert drawn is not None
+    svg = topology.draw(drawn, [f"s{n}" for n in range(20)])
     assert svg is not None
     assert svg.count("node-label") == 4
     assert "s0 … s19" in svg
@@ -216,9 +222,9 @@ def test_many_equal_hosts_are_drawn_as_one_stack() -> None:
 def test_a_network_too_large_for_boxes_is_drawn_as_dots() -> None:
     chain = {"nodes": [{"name": f"r{n}", "kind": "router"} for n in range(100)]}
     links = [{"a": f"r{n}", "b": f"r{n + 1}"} for n in range(99)]
-    found = topology.parse({**chain, "links": links})
-    assert found is not None
-    assert str(topology.draw(found, [])).count("<circle") == 100
+    drawn = topology.parse({**chain, "links": links})
+    assert drawn is not None
+    assert str(topology.draw(drawn, [])).count("<circle") == 100
 
 
 def test_networks_that_differ_in_their_links_only_become_one_with_all_values() -> None:
@@ -232,8 +238,8 @@ def test_networks_that_differ_in_their_links_only_become_one_with_all_values() -
 
 @pytest.mark.parametrize("value", [None, [], {}, {"nodes": []}, {"nodes": 3, "links": 3}, {"nodes": [3], "links": [4]}])
 def test_a_malformed_network_is_no_drawing(value: Any) -> None:
-    found = topology.parse(value)
-    assert found is None or not found.links
+    drawn = topology.parse(value)
+    assert drawn is None or not drawn.links
 
 
 def test_parking_lot_hosts_stand_beside_their_router() -> None:
@@ -244,9 +250,9 @@ def test_parking_lot_hosts_stand_beside_their_router() -> None:
     links = [{"a": f"h{n}", "b": f"r{n}"} for n in range(1, 6)] + [
         {"a": f"r{n}", "b": f"r{n + 1}"} for n in range(1, 5)
     ]
-    found = topology.parse({"nodes": nodes, "links": links})
-    assert found is not None
-    svg = topology.draw(found, ["h1"])
+    drawn = topology.parse({"nodes": nodes, "links": links})
+    assert drawn is not None
+    svg = topology.draw(drawn, ["h1"])
     assert svg is not None
     places = re.findall(r'<rect class="node [a-z]+" x="([-0-9.]+)" y="([-0-9.]+)"', svg)
     assert len(set(places)) == 10  # nothing on top of anything

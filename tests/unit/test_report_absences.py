@@ -78,8 +78,8 @@ def folder(tmp_path: Path) -> Path:
         Case("medley", 50, 1, kind="failed"),
         Case("medley", 50, 2, kind="cut-off"),
     ]
-    made = make_results(tmp_path, cases, duration_s=2.0, spec=SPEC)
-    for file in made.glob("*/run.json"):
+    folders = make_results(tmp_path, cases, duration_s=2.0, spec=SPEC)
+    for file in folders.glob("*/run.json"):
         run = json.loads(file.read_text())
         run["metrics"] = {name: value for name, value in run["metrics"].items() if name not in LACKING}
         if run["metrics"]:
@@ -93,7 +93,7 @@ def folder(tmp_path: Path) -> Path:
             }
             run["metrics"]["applications"] = [row]
         file.write_text(json.dumps(run))
-    return made
+    return folders
 
 
 def test_every_cell_without_a_number_says_why(folder: Path) -> None:

@@ -104,7 +104,7 @@ CATALOGUE = catalogue("{numbers: {queue: 5}, claims: [A is above B]}")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
         ("comparable: 'yes'", "comparable: perhaps", "catalogue.yaml:9: entries.0.comparable: 'perhaps'"),
         ("kind: figure", "kin: figure", "there is no key 'kin' here; did you mean kind?"),
@@ -113,23 +113,23 @@ CATALOGUE = catalogue("{numbers: {queue: 5}, claims: [A is above B]}")
         ("entries:\n", "entries: []\nmore:\n", "there is no key 'more' here"),
     ],
 )
-def test_a_bad_catalogue_is_refused_with_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_a_bad_catalogue_is_refused_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     file = tmp_path / "catalogue.yaml"
     file.write_text(CATALOGUE.replace(old, new))
     with pytest.raises(SpecError) as caught:
         load(file)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("decides", "words"),
+    ("decides", "message"),
     [
         ("t2000-fig2/1", "no catalogue has an entry 't2000-fig2'; did you mean t2000-fig1?"),
         ("t2000-fig1/2", "t2000-fig1 has no part '2'"),
         ("t2000-fig1/queue", "7 is not printed in t2000-fig1"),
     ],
 )
-def test_a_claim_that_names_what_is_not_there_is_refused(tmp_path: Path, decides: str, words: str) -> None:
+def test_a_claim_that_names_what_is_not_there_is_refused(tmp_path: Path, decides: str, message: str) -> None:
     folder = tmp_path / "experiments" / "t2000"
     folder.mkdir(parents=True)
     (folder / "catalogue.yaml").write_text(CATALOGUE)
@@ -139,7 +139,7 @@ def test_a_claim_that_names_what_is_not_there_is_refused(tmp_path: Path, decides
     (folder / "a.yml").write_text(lab.SMALL + claim)
     with pytest.raises(SpecError) as caught:
         read(tmp_path)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 def seen(*held: tuple[str, str], explains: bool = False) -> Iterator[Evidence]:

@@ -190,8 +190,8 @@ FRESH = {
 def test_results_are_written_in_the_one_way_that_follows_no_link(package: str) -> None:
     """Or a report, a table or a page in somebody else's results folder writes over the user's files."""
     plain = re.compile(r"\.write_(text|bytes)\(|savefig\((?!file,|out,)")
-    found = {str(file.relative_to(ROOT)) for file in (ROOT / package).rglob("*.py") if plain.search(file.read_text())}
-    assert found <= FRESH.keys()
+    writers = {str(file.relative_to(ROOT)) for file in (ROOT / package).rglob("*.py") if plain.search(file.read_text())}
+    assert writers <= FRESH.keys()
 
 
 def test_what_a_killed_process_left_of_a_file_goes_with_the_next_that_writes_it(tmp_path: Path) -> None:

@@ -102,10 +102,10 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD.values(), ids=BAD)
 def test_what_cannot_be_had_is_refused(tmp_path: Path, case: tuple[str, str, str]) -> None:
-    old, new, words = case
+    old, new, message = case
     with pytest.raises(SpecError) as caught:
         plan_of(tmp_path, FILE.replace(old, new))
-    assert words in str(caught.value) and "experiment.yml:" in str(caught.value)
+    assert message in str(caught.value) and "experiment.yml:" in str(caught.value)
 
 
 def test_route_options_of_a_connection_are_its_host_s_and_its_own() -> None:

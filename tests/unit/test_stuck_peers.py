@@ -120,8 +120,8 @@ def test_files_that_come_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 class Near(Remote):
     """A machine that is this one, without SSH."""
 
-    def command(self, *words: str) -> list[str]:
-        return list(words) if words[0] == "tar" else [sys.executable, *words]
+    def command(self, *argv: str) -> list[str]:
+        return list(argv) if argv[0] == "tar" else [sys.executable, *argv]
 
 
 def near(folder: Path) -> Near:

@@ -135,8 +135,12 @@ def test_kernels_that_do_not_exist_or_are_the_same_are_refused(tmp_path: Path) -
 @pytest.mark.parametrize("value", ["./linux-6.18", "~/src/linux", "linux-6.18.tar.xz"])
 def test_a_tree_or_tarball_as_a_kernel_is_refused_with_the_way_to_run_on_one(tmp_path: Path, value: str) -> None:
     for text in (f"{lab.SMALL}kernel: {value}\n", swept(f"[{value}, '7.2']")):
-        words = refusal(tmp_path, text)
-        assert f"kernel: '{value}': " in words and "build-kernels --source" in words and "WARPBED_TEST_KERNEL" in words
+        message = refusal(tmp_path, text)
+        assert (
+            f"kernel: '{value}': " in message
+            and "build-kernels --source" in message
+            and "WARPBED_TEST_KERNEL" in message
+        )
 
 
 def test_a_word_that_one_of_the_kernels_lacks_is_refused_with_that_kernels_name(tmp_path: Path) -> None:
@@ -176,12 +180,12 @@ def test_check_says_which_kernels_there_are_and_how_to_get_the_others(
         return capsys.readouterr().out
 
     assert said(kernel=True) == "6.12\n7.2\n"
-    words = said()
+    output = said()
     assert (
         "kernels 6.12 (not built yet: ./warpbed run builds it, or ./warpbed build-kernels --series 6.12), 7.2 (built)"
-        in words
+        in output
     )
-    assert "2 runs (2 combinations), ready to run" in words
+    assert "2 runs (2 combinations), ready to run" in output
     assert json.loads(said(format="json")) == []
 
 

@@ -61,7 +61,7 @@ def test_every_topology_builds_with_other_parameters(name: str, params: dict[str
 
 
 @pytest.mark.parametrize(
-    ("name", "params", "told"),
+    ("name", "params", "message"),
     [
         ("dumbbell", {"pairs": 0}, "pairs: 0"),
         ("star", {"clients": 0}, "clients: 0"),
@@ -81,8 +81,8 @@ def test_every_topology_builds_with_other_parameters(name: str, params: dict[str
         ("dumbbell", {"pairs": "two"}, "a whole number"),
     ],
 )
-def test_bad_parameters_are_reported(name: str, params: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(told)):
+def test_bad_parameters_are_reported(name: str, params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         topologies.build(name, params)
 
 
@@ -164,8 +164,8 @@ def test_aggregated_routes_say_what_single_ones_say(hops: dict[int, str]) -> Non
     assert len(routes) <= len(hops)
     for number, hop in hops.items():
         address = ipaddress.IPv4Address("10.0.0.1") + 4 * number
-        found = [(network.prefixlen, via) for network, via in routes if address in network]
-        assert max(found)[1] == hop
+        routes_to = [(network.prefixlen, via) for network, via in routes if address in network]
+        assert max(routes_to)[1] == hop
 
 
 @given(st.lists(st.sampled_from(["", "a", "a.x", "a.y", "a.x.1", "b", "c.z"]), min_size=1, max_size=60))
@@ -244,9 +244,9 @@ def _next(plan: NodePlan, address: str) -> str:
         if goal in ipaddress.IPv4Interface(f"{interface.address}/30").network:
             return str(goal)
     nets = [(ipaddress.IPv4Network(r.destination.replace("default", "0.0.0.0/0")), r.via) for r in plan.routes]
-    found = [(net.prefixlen, via) for net, via in nets if goal in net]
-    assert found, f"no route to {address}"
-    return max(found)[1]
+    routes_to = [(net.prefixlen, via) for net, via in nets if goal in net]
+    assert routes_to, f"no route to {address}"
+    return max(routes_to)[1]
 
 
 def test_idle_rtt_of_the_thesis_path() -> None:

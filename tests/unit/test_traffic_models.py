@@ -42,8 +42,8 @@ def plan_of(tmp_path: Path, entry: str, duration: str = "3000s", seed: int = 1, 
 
 
 def client(plan: Plan) -> TrafficPlan:
-    (found,) = [part for part in plan.traffic if part.side == "client"]
-    return found
+    (only,) = [part for part in plan.traffic if part.side == "client"]
+    return only
 
 
 def ks(values: Sequence[float], cdf: Callable[[float], float]) -> float:
@@ -69,18 +69,18 @@ def gaps(times: Sequence[float]) -> list[float]:
 
 def test_ftp_arrivals_are_exponential_and_lifetimes_pareto(tmp_path: Path) -> None:
     """Yu 2009 s2.3: mean 5 s between arrivals; lifetimes of mean 100 s and shape 1.35; 3000 s. Made 20 times."""
-    found: list[dict[str, float]] = []
+    sent: list[dict[str, float]] = []
     between: list[float] = []
     for seed in range(1, 21):
         plan = plan_of(
             tmp_path, 'kind: transfers, cca: reno, gap: exponential(5s), life: "pareto(100s, 1.35)"', seed=seed
         )
         transfers = client(plan).settings["transfers"]
-        found += transfers
+        sent += transfers
         between += gaps([0.0, *(transfer["start_s"] for transfer in transfers)])
     assert len(between) == pytest.approx(20 * 600, rel=0.05)
     assert ks(between, exponential(5.0)) < KS_0_001
-    assert ks([transfer["life_s"] for transfer in found], pareto(100.0, 1.35)) < KS_0_001
+    assert ks([transfer["life_s"] for transfer in sent], pareto(100.0, 1.35)) < KS_0_001
 
 
 def test_ftp_with_a_count_starts_uniformly_and_has_uniform_sizes(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_the_seed_decides_and_entries_do_not_depend_on_one_another(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("entry", "words"),
+    ("entry", "message"),
     [
         ("kind: cbrr, rate: 1mbit", "did you mean cbr?"),
         ("rate: 1mbit", "`kind` is required"),
@@ -235,17 +235,17 @@ def test_the_seed_decides_and_entries_do_not_depend_on_one_another(tmp_path: Pat
         ('kind: ping, name: "../../etc/x"', "must be"),
     ],
 )
-def test_bad_traffic_is_refused_with_place_and_remedy(tmp_path: Path, entry: str, words: str) -> None:
+def test_bad_traffic_is_refused_with_place_and_remedy(tmp_path: Path, entry: str, message: str) -> None:
     text = TEMPLATE.replace("ENTRY", entry).replace("DURATION", "10s")
     file = lab.write(tmp_path, text.replace("name: t, ", "") if "name:" in entry else text)
     with pytest.raises(SpecError) as caught:
         prepare(file)
-    assert words in str(caught.value)
-    assert "experiment.yml:7: traffic.0" in str(caught.value) or "after the end" in words
+    assert message in str(caught.value)
+    assert "experiment.yml:7: traffic.0" in str(caught.value) or "after the end" in message
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         (("to: d1", "to: d9"), "no node 'd9'"),
         (("to: d1", "to: s1"), "its own node"),
@@ -256,11 +256,11 @@ def test_bad_traffic_is_refused_with_place_and_remedy(tmp_path: Path, entry: str
         (("traffic:\n", "starts: [{of: all}]\ntraffic:\n"), "give `every`"),
     ],
 )
-def test_bad_places_are_refused(tmp_path: Path, change: tuple[str, str], words: str) -> None:
+def test_bad_places_are_refused(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     text = TEMPLATE.replace(*change).replace("ENTRY", "kind: ping").replace("DURATION", "10s")
     with pytest.raises(SpecError, match=r"experiment\.yml:[0-9]+: ") as caught:
         prepare(lab.write(tmp_path, text))
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_web_servers_of_one_node_each_have_their_algorithm(tmp_path: Path) -> None:

@@ -56,10 +56,10 @@ def start(*processes: subprocess.Popen[str]) -> None:
 
 def result(process: subprocess.Popen[str]) -> dict[str, Any]:
     """Close its standard input, which ends a server, and read what it tells."""
-    out, words = process.communicate(timeout=30)
-    assert not words, words
-    found: dict[str, Any] = json.loads(out.splitlines()[-1])
-    return found
+    out, errors = process.communicate(timeout=30)
+    assert not errors, errors
+    last: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return last
 
 
 def free_port() -> int:

@@ -71,9 +71,9 @@ def runs(factor: Mapping[str, float], spread: float = 0.01) -> list[Run]:
     return five_graphs
 
 
-def decided(name: str, made: list[Run]) -> list[Check]:
+def decided(name: str, runs: list[Run]) -> list[Check]:
     entry = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}[name]
-    return list(MEASURED[name][2](entry, made))
+    return list(MEASURED[name][2](entry, runs))
 
 
 def test_the_graphs_are_the_sample_and_each_is_held_against_reno_on_itself() -> None:
