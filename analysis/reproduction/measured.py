@@ -12,8 +12,8 @@ from analysis.results import Run, quantity
 from schema.catalogue import Entry
 
 Comparison = Callable[[Entry, Sequence[Run]], Iterator[Check]]
-MEASURED: dict[str, tuple[str, tuple[str, ...], Comparison]] = {}
-"""entry → (name of the experiment, parts, function of the entry and the experiment's runs)"""
+MEASURED: dict[str, tuple[tuple[str, ...], tuple[str, ...], Comparison]] = {}
+"""entry → (names of the experiments, parts, function of the entry and the experiments' runs)"""
 BY_METRICS: set[str] = set()
 """Entries whose function reads nothing but metrics that the experiment names: runs of the record will do."""
 
@@ -26,9 +26,16 @@ LEAST_RTTS = 2
 """A tenth of a short climb is less than the round trips in which a connection begins: so many are let pass (ours)."""
 
 
-def compares(entry: str, experiment: str, *parts: str, by_metrics: bool = False) -> Callable[[Comparison], Comparison]:
+def compares(
+    entry: str, experiments: str | tuple[str, ...], *parts: str, by_metrics: bool = False
+) -> Callable[[Comparison], Comparison]:
+    """experiments: more than one where a figure speaks of runs that no single file can have, and by_metrics only"""
+    names = (experiments,) if isinstance(experiments, str) else experiments
+    if len(names) > 1 and not by_metrics:
+        raise ValueError(f"{entry}: runs of several experiments are compared by their metrics only")
+
     def register(function: Comparison) -> Comparison:
-        MEASURED[entry] = (experiment, parts, function)
+        MEASURED[entry] = (names, parts, function)
         if by_metrics:
             BY_METRICS.add(entry)
         return function

@@ -87,7 +87,7 @@ def read(root: Path = ROOT) -> Bindings:
             experiment, document = load(path)
             decides, explains = (_named(experiment, which) for which in ("decides", "explains"))
             problems += _problems(experiment, document, entries)
-            measured = {entry: parts for entry, (by, parts, _) in MEASURED.items() if by == experiment.name}
+            measured = {entry: parts for entry, (by, parts, _) in MEASURED.items() if experiment.name in by}
             for entry, parts in measured.items():
                 decides[entry] = tuple(dict.fromkeys((*decides.get(entry, ()), *parts)))
             if decides or explains:

@@ -143,12 +143,12 @@ class Decider:
         yield from self._beside_model(entry, standing)
 
     def _beside_model(self, entry: Entry, standing: Standing) -> Iterator[Evidence]:
-        name, parts, function = MEASURED.get(entry.id, ("", (), None))
-        if function is None or name != standing.prepared.experiment.name:
+        names, parts, function = MEASURED.get(entry.id, ((), (), None))
+        if function is None or names[0] != standing.prepared.experiment.name:  # of several, the first speaks for all
             return
         evidence = list(of_checks(self.checks(entry, standing), standing.bound.file))
         yield from evidence
-        if not evidence or standing.missing_params:
+        if not evidence or any(self.standing(bound).missing_params for bound in self._named(names)):
             yield from (Evidence(part, "order", "not run yet", standing.bound.file) for part in parts)
 
     def beyond(self) -> list[Beyond]:
@@ -171,7 +171,8 @@ class Decider:
     def checks(self, entry: Entry, standing: Standing) -> list[Check]:
         """What comparing an experiment's runs with a model came to, from the runs' records, else from what was noted of them."""
         if entry.id in BY_METRICS:
-            return list(MEASURED[entry.id][2](entry, standing.runs))
+            runs = [run for bound in self._named(MEASURED[entry.id][0]) for run in self.standing(bound).runs]
+            return list(MEASURED[entry.id][2](entry, runs))
         if not standing.done:
             return list(standing.checks.get(entry.id, ()))
         folders = [run for run in standing.runs if run.path != NOWHERE]
@@ -185,13 +186,16 @@ class Decider:
             runs = tuple(run for run in standing.runs if run.complete)
             if not runs:
                 continue
-            names = [name for name, (by, _, _) in MEASURED.items() if by == bound.experiment.name]
+            names = [name for name, (by, _, _) in MEASURED.items() if by[0] == bound.experiment.name]
             checks = {name: tuple(self.checks(self._bindings.entries[name], standing)) for name in names}
             by_file[bound.file] = (
                 bound.experiment,
                 Recorded(runs, {name: all_ for name, all_ in checks.items() if all_}),
             )
         return by_file
+
+    def _named(self, names: Sequence[str]) -> Iterator[Bound]:
+        yield from (bound for bound in self._bindings.experiments if bound.experiment.name in names)
 
     def _elsewhere(self, name: str) -> Sequence[Run]:
         own = next((bound for bound in self._bindings.experiments if bound.experiment.name == name), None)
