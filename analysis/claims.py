@@ -85,7 +85,7 @@ Results = Callable[[str], Sequence[Run]]
 
 
 def none_elsewhere(name: str) -> Sequence[Run]:
-    raise ClaimError(f"the runs of {name} are not at hand here; `./warpbed compare` has them")
+    raise ClaimError(f"the runs of {name} are not loaded here; `./warpbed compare` reads them")
 
 
 def check_all(

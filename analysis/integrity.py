@@ -34,7 +34,7 @@ def problems(folder: Path, document: Mapping[str, Any], parts: Sequence[str] = P
     recorded = {name: value for name, value in kept.items() if name.partition("/")[0] in parts}
     current = digests(folder, parts)
     return [
-        *(f"{name}: is not there any more" for name in sorted(recorded.keys() - current.keys())),
+        *(f"{name}: has been removed" for name in sorted(recorded.keys() - current.keys())),
         *(f"{name}: was not there when the run was finished" for name in sorted(current.keys() - recorded.keys())),
         *(
             f"{name}: was changed"

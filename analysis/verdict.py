@@ -159,7 +159,7 @@ def _loss(e: Evidence) -> Iterator[Reason]:
         drops, offered = entry["drops"], entry["packets"] + entry["drops"]
         if not direction.loses:
             if drops:
-                yield Reason("wire-drops", "error", f"{name}: {drops} packets dropped that nobody asked to drop")
+                yield Reason("wire-drops", "error", f"{name}: {drops} packets dropped, although no loss was requested")
             continue
         if direction.varying_loss is not None or not offered:
             continue  # how many packets met which loss is not in the statistics

@@ -113,7 +113,7 @@ def _build(out: Path, locks: list[int]) -> None:
     cargo = find_cargo()
     maturin = shutil.which("maturin", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
     if maturin is None:
-        raise NativeError("maturin, which builds the packet collector, is not there; start this through ./warpbed")
+        raise NativeError("maturin, which builds the packet collector, is not installed; start this through ./warpbed")
     print("warpbed: building the packet collector (once, a minute or two)", file=sys.stderr, flush=True)
     started = time.monotonic()
     command = [maturin, "build", "--release", "--locked", "--quiet", "--interpreter", sys.executable, "--out", str(out)]

@@ -46,7 +46,7 @@ def read(binary: Path, format_file: Path, damage: list[Damage]) -> tuple[Array, 
         raise CollectError(f"{format_file}: tcp_probe of this kernel has no {', '.join(missing)}")
     page_bytes = sum(layout["data"])
     if page_bytes % 4 or page_bytes <= PAGE_HEADER or any(layout[name][1] > 8 for name in INTEGERS):
-        raise CollectError(f"{format_file}: pages of {page_bytes} bytes, or fields, that no kernel writes")
+        raise CollectError(f"{format_file}: pages of {page_bytes} bytes, or fields, that cannot come from a kernel")
     whole = len(content) // page_bytes * page_bytes
     if whole != len(content):
         damage.append(Damage(binary.name, whole, f"the last page is cut: {len(content) - whole} of {page_bytes} bytes"))

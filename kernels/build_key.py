@@ -106,7 +106,7 @@ def inputs_of(
             arch=arch,
         )
     except FileNotFoundError as error:
-        raise UsageError(f"{error.filename}: not there, and the kernel build needs it") from error
+        raise UsageError(f"{error.filename}: missing, and the kernel build needs it") from error
 
 
 def _hash_of(files: list[Path]) -> str:

@@ -143,7 +143,7 @@ class Catalogue(Model):
         seen: set[str] = set()
         for entry in self.entries:
             if entry.id in seen:
-                raise ValueError(f"{entry.id} is there twice")
+                raise ValueError(f"{entry.id} occurs twice")
             if not entry.id.startswith(f"{self.catalogue}-"):
                 raise ValueError(f"{entry.id}: an entry of {self.catalogue} begins with {self.catalogue}-")
             seen.add(entry.id)

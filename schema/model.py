@@ -92,7 +92,7 @@ def _overhead(text: str) -> None:
     except ValueError as error:
         raise ValueError(f"{error}; or auto, or none") from error
     if not 0 < ns <= MOST_OVERHEAD_NS:
-        raise ValueError(f"{text!r}: a host takes more than 0 and at most 10 s for a packet; none is none at all")
+        raise ValueError(f"{text!r}: write a time above 0 and at most 10 s per packet, auto, or none")
 
 
 class Hosts(HostRules):
@@ -112,7 +112,9 @@ class Hosts(HostRules):
         if self.ack_wait and "second" not in (self.ack, *acks.values()):
             idle.append("")
         if idle:
-            raise ValueError(f"{idle[0]}ack_wait is how long ACKs wait with `ack: second`, which is not there")
+            raise ValueError(
+                f"{idle[0]}ack_wait is how long ACKs wait with `ack: second`; write that too, or leave ack_wait out"
+            )
         return self
 
 

@@ -46,7 +46,7 @@ def finish(folder: Path, is_new: bool = False) -> None:
         if is_new:  # what was written here a moment ago is right, so this is a defect, to be told as one
             raise
         raise UsageError(
-            f"{folder}: its raw files say what no run's do ({clean(f'{type(error).__name__}: {error}')}); were they changed? "
+            f"{folder}: its raw files hold what no run writes ({clean(f'{type(error).__name__}: {error}')}); were they changed? "
             "They cannot be collected again"
         ) from error
 

@@ -75,7 +75,7 @@ class Results:
             return final
         if self.is_complete(run_id):
             return final
-        raise WarpbedError(f"{final}: is there without run.json and is not a run; move it away and start again")
+        raise WarpbedError(f"{final}: exists without run.json and is not a run; move it away and start again")
 
     def publish_failed(self, folder: Path, run_id: str) -> Path:
         """Keep what a failed run left, under a name that says so."""
@@ -169,7 +169,7 @@ def _first_lock(root: Path, lock: Path) -> IO[str]:
         with contextlib.suppress(FileNotFoundError):
             if (held := _lock(lock, fcntl.LOCK_EX)) is not None:
                 return held
-    raise WarpbedError(f"{root}: is removed again and again while it is made; what else works in these results?")
+    raise WarpbedError(f"{root}: keeps being removed while it is created; is another program working in these results?")
 
 
 def _lock(file: Path, how: int) -> IO[str] | None:

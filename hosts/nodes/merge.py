@@ -148,7 +148,7 @@ def _page_bytes(source: Path) -> int:
         if "field: char data" in line:
             fields = dict(part.strip().split(":", 1) for part in line.split(";") if ":" in part)
             return int(fields["offset"]) + int(fields["size"])
-    raise MergeError(f"{source}: its format says nothing of pages")
+    raise MergeError(f"{source}: its format does not say how large a page is")
 
 
 def _joined(parts: Sequence[Part], facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class Station:
         try:
             self._process.stdin.write((" ".join(order) + "\n").encode())
         except OSError as error:
-            raise StationError(self.node, f"its agent hears nothing: {error.strerror}") from error
+            raise StationError(self.node, f"its agent cannot be reached: {error.strerror}") from error
 
     def clock(self) -> Clock:
         """Ask for the time several times; the shortest exchange says most. Only while the agent waits at a gate."""

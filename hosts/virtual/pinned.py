@@ -129,7 +129,7 @@ def root() -> Path | None:
     folder = place()
     if not (folder / MARKER).exists():
         raise WarpbedError(
-            "the guests' user land is not there; ./warpbed run makes it. WARPBED_USERLAND=host takes this machine's"
+            "the guests' user land has not been built; ./warpbed run builds it, WARPBED_USERLAND=host uses this machine's"
         )
     return used(folder)
 

@@ -89,7 +89,7 @@ def escaped(path: Path) -> str:
 def accelerator(kernel: Path) -> Accelerator:
     """KVM where this kernel really starts under it, else TCG: /dev/kvm can be there and not work."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return Accelerator("tcg", "/dev/kvm is not there or not allowed")
+        return Accelerator("tcg", "/dev/kvm is missing or not accessible")
     refusal = _start_without_root(kernel)
     if refusal is None:
         return Accelerator("kvm", "a guest starts under it")

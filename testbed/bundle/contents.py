@@ -156,5 +156,5 @@ def checked(sources: Iterator[Source]) -> Iterator[Source]:
 
 def _plain(file: Path) -> Path:
     if not stat.S_ISREG(file.lstat().st_mode):
-        raise UsageError(f"{file}: is no plain file; a bundle holds nothing else; move it away")
+        raise UsageError(f"{file}: not a plain file; a bundle holds only those; move it away")
     return file

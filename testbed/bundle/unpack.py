@@ -59,7 +59,7 @@ def _unpacked(bundle: Path, archive: zipfile.ZipFile, folder: Path, most_bytes: 
     for entry in archive.infolist():
         _check_entry(bundle, entry)
         if entry.filename in entries:
-            raise UsageError(f"{bundle}: {entry.filename!r} is in it twice")
+            raise UsageError(f"{bundle}: {entry.filename!r} occurs twice")
         entries[entry.filename] = entry
     if NAME not in entries:
         raise UsageError(f"{bundle}: has no {NAME}; ./warpbed bundle makes bundles")

@@ -27,7 +27,7 @@ PACKED = (".parquet", ".pdf", ".gz", ".png")
 def write(target: Path, title: str, parts: Sequence[Part], *, captures: bool, licence: str) -> Manifest:
     """Write the bundle of these experiments to `target`, which must not be there. Raises UsageError."""
     if target.exists() or target.is_symlink():
-        raise UsageError(f"{target}: is there already, and bundles are never overwritten; --out names another file")
+        raise UsageError(f"{target}: exists already, and bundles are never overwritten; --out names another file")
     with _work(target.parent) as work:
         (work / "figures").mkdir()
         archive = work / "bundle.zip"
@@ -56,7 +56,7 @@ def write(target: Path, title: str, parts: Sequence[Part], *, captures: bool, li
         try:
             os.link(archive, target)  # which overwrites nothing
         except FileExistsError as error:
-            raise UsageError(f"{target}: has come meanwhile; --out names another file") from error
+            raise UsageError(f"{target}: has appeared in the meantime; --out names another file") from error
         sync_folder(target.parent)
     return manifest
 

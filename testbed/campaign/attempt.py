@@ -154,7 +154,7 @@ class Attempt:
                 except Exception as error:
                     # measured, but not to be collected: kept for a look, and this attempt's alone
                     kept = _keep_failed(results, folder, self.transfer.id, error)
-                    raise AttemptError(f"measured, but not to be collected: {error} (see {kept / 'raw'})") from error
+                    raise AttemptError(f"measured, but collecting failed: {error} (see {kept / 'raw'})") from error
             return results.publish(folder, self.transfer.id)
 
     def _receiver_ended(self) -> dict[str, Any]:

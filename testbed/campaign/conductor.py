@@ -170,7 +170,7 @@ class Conductor:
                 attempt.bring_home(self.results, status)
             except (remote.UnreachableError, OSError) as error:
                 if time.monotonic() > deadline:
-                    raise AttemptError(f"measured, but not brought home: {error}") from error
+                    raise AttemptError(f"measured, but its files could not be fetched: {error}") from error
                 if not noted:
                     with contextlib.suppress(JournalError):  # it may be the journal's own disk that is full
                         self.journal.add("waiting", transfer=attempt.transfer.id, reason=str(error))

@@ -108,7 +108,7 @@ class Campaign(Model):
                 raise ValueError(f"there is no algorithm {name!r}; {nearest(name, algorithms())}")
         for what in ("algorithms", "sizes"):
             if len(set(getattr(self, what))) != len(getattr(self, what)):
-                raise ValueError(f"{what}: one of them is there twice")
+                raise ValueError(f"{what}: one of them occurs twice")
         for size in self.sizes:
             if not 1 <= quantities.size_bytes(size) <= LARGEST_BYTES:
                 raise ValueError(f"size {size}: allowed are 1B to {LARGEST_BYTES // 10**9}GB")

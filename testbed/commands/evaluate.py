@@ -61,7 +61,7 @@ def main(options: argparse.Namespace) -> int:
     if options.module is not None:
         return _with_module(options)
     if not options.algorithm:
-        raise UsageError("evaluate which algorithm? ./warpbed list algorithms, or --module FOLDER")
+        raise UsageError("name an algorithm of ./warpbed list algorithms, or give --module FOLDER")
     for name in options.algorithm:
         if name not in algorithms():
             raise UsageError(f"there is no algorithm {name!r}; {nearest(name, algorithms())}")

@@ -128,7 +128,7 @@ def _run(
 ) -> list[str]:
     """Run what is missing, experiment by experiment; returns those with failed runs."""
     print(f"missing: {decider.cost(bounds).words(jobs)}")
-    print("stop it at any time: the same command goes on where it stopped")
+    print("you can stop it at any time: the same command resumes")
     begun, failed = time.monotonic(), []
     for bound in bounds:
         cost = decider.cost([bound])

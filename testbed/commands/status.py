@@ -64,7 +64,7 @@ def main(options: argparse.Namespace) -> int:
         if why_not:
             print(f"kernels and modules were not compared: {why_not}")
         complete = sum(row["state"] == "complete" and not row["changed since"] for row in rows)
-        print(f"{complete} of {len(prepared.runs)} runs are there and made from what is here now")
+        print(f"{complete} of {len(prepared.runs)} runs exist and were made from the current sources")
         if left:
             print(note(folder.name, len(left)))
     return 0

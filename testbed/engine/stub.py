@@ -88,7 +88,7 @@ def _program(order: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
 
     root = order["root"] if order.get("results") else _code(order["code"])
     if not os.path.exists(os.path.join(root, "testbed", "engine", "worker.py")):
-        raise FileNotFoundError(f"{root}: the client's checkout is not seen here; mount it, or give --store URL")
+        raise FileNotFoundError(f"{root}: the client's checkout is not visible here; mount it, or give --store URL")
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONPATH")}
     environment.update(PYTHONPATH=root, PYTHONUNBUFFERED="1", LC_ALL="C.UTF-8")
     for python in (sys.executable, order["python"]):

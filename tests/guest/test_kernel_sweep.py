@@ -45,7 +45,7 @@ def test_the_runs_of_a_sweep_over_kernels_are_made_by_them(tmp_path: Path) -> No
     table = json.loads(lab.warpbed("metrics", file, *results, "--format", "json"))
     assert [row["params"] for row in table] == [{"linux": "6.12"}, {"linux": "7.2"}]
     assert "kernels 6.12 (built), 7.2 (built)" in lab.warpbed("check", file)
-    assert "2 of 2 runs are there and made from what is here now" in lab.warpbed("status", file, *results)
+    assert "2 of 2 runs exist and were made from the current sources" in lab.warpbed("status", file, *results)
     assert "nothing to do: all 2 runs are there" in lab.warpbed("execute", file, *results)
     page = Path(lab.warpbed("report", file, *results).strip().splitlines()[-1].removeprefix("report: "))
     assert "linux" in page.read_text() and "6.12-s1-" in page.read_text()

@@ -131,7 +131,7 @@ def test_without_limits_in_its_file_a_campaign_has_those_that_are_set_here(tmp_p
     ("change", "message"),
     [
         (("algorithms: [reno, medley]", "algorithms: [rena]"), "did you mean reno?"),
-        (("sizes: [106KB, 1MB]", "sizes: [106KB, 106KB]"), "one of them is there twice"),
+        (("sizes: [106KB, 1MB]", "sizes: [106KB, 106KB]"), "one of them occurs twice"),
         (("sender: a", "sender: b"), "b is the sender and cannot receive"),
         (("sizes: [106KB, 1MB]", "sizes: [0B]"), "allowed are 1B to"),
         (("pause: 1min", "pause: 1 minute"), "is not a time"),

@@ -54,7 +54,7 @@ def test_a_new_algorithm_runs_nothing_again_and_a_changed_medley_its_own_cells_a
     checkout.call("testbed", "run", QUICKSTART, code=0)
     assert len(checkout.builds) == 2, "another kernel build"
     assert made(checkout) == first
-    assert "3 of 3 runs are there and made from what is here now" in checkout.call(
+    assert "3 of 3 runs exist and were made from the current sources" in checkout.call(
         "testbed", "status", QUICKSTART, code=0
     )
 

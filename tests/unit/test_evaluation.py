@@ -210,7 +210,7 @@ def test_bad_calls_say_what_is_allowed(tmp_path: Path) -> None:
     assert "did you mean collapse?" in lab.warpbed(
         "evaluate", "cubic", "--only", "colapse", "--results", tmp_path, code=2
     )
-    assert "evaluate which algorithm?" in lab.warpbed("evaluate", code=2)
+    assert "name an algorithm of ./warpbed list algorithms" in lab.warpbed("evaluate", code=2)
     assert "no such folder" in lab.warpbed("evaluate", "--module", tmp_path / "none", code=2)
     assert not (tmp_path / "evaluations").exists()
 

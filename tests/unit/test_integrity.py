@@ -61,7 +61,7 @@ def pipe(run: Path) -> None:
 CHANGES = [
     (shorten, "raw/s1-eth0.pcap: was changed"),
     (add, "raw/s2-eth0.pcap: was not there when the run was finished"),
-    (remove, "raw/s1-eth0.pcap: is not there any more"),
+    (remove, "raw/s1-eth0.pcap: has been removed"),
     (link, "raw/s1-eth0.pcap: was changed"),
     (link_folder, "raw/more: was not there"),
     (pipe, "raw/s2-eth0.pcap: was not there"),
