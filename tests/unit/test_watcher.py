@@ -58,7 +58,7 @@ def test_it_acts_where_the_caller_is_killed_also_beside_a_copy_of_it(child: str,
         assert os.getsid(watcher) != os.getsid(caller.pid)
         assert not mark.exists()
         caller.kill()
-        wait_until(mark.exists)
+        wait_until(lambda: mark.exists() and mark.read_text())  # one write, whole once anything of it is there
         os.killpg(caller.pid, signal.SIGKILL)
     assert mark.read_text() == "cleaned up\n"
 
