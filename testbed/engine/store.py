@@ -63,10 +63,13 @@ class Store:
 
     def entries(self, place: str) -> list[Entry]:
         """The folders below `place` that are there whole, as far as their descriptions say."""
+        folder = f"{self._root}/{place}"
         try:
             self._fs.invalidate_cache()
-            files = self._fs.ls(f"{self._root}/{place}", detail=False)
-        except FileNotFoundError:
+            files = self._fs.ls(folder, detail=False)
+        except OSError:
+            if self._is_there(folder):
+                raise
             return []
         documents = []
         for file in sorted(str(one) for one in files):
@@ -121,8 +124,14 @@ class Store:
         for name in (f"{entry.name}{DESCRIPTION}", entry.name):
             try:
                 self._fs.rm_file(f"{self._root}/{name}")
-            except FileNotFoundError:
-                pass
+            except OSError:
+                if self._is_there(f"{self._root}/{name}"):
+                    raise
+
+    def _is_there(self, path: str) -> bool:
+        """Asked after an error: for what is not there, kinds of stores raise different ones (Google's through Arrow a plain OSError)."""
+        self._fs.invalidate_cache()
+        return bool(self._fs.exists(path))
 
 
 def _opened(url: str) -> tuple[Any, str]:
