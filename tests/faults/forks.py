@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import IO, Any
 
-LONGEST_S = 120
+LONGEST_S = 900
+"""Every wait has an end; a busy machine has none the sooner."""
 _noted: list[int] = []
 """The file that takes the names of imported modules, while `warm` looks for them."""
 

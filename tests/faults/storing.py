@@ -13,11 +13,11 @@ from pathlib import Path
 from psycopg import sql
 
 from benchmarks import store_lab
-from store import actions, debian_server, tables
+from store import actions, connect, debian_server, tables
 from store.connect import connected
 from testbed.cli import ended
 from tests.faults.cases import Collect
-from tests.faults.forks import forked
+from tests.faults.forks import LONGEST_S, forked, imitate
 
 
 class StoreLoad:
@@ -51,6 +51,7 @@ class StoreLoad:
     def work(self) -> int:
         assert StoreLoad.database is not None
         url = StoreLoad.database.url
+        imitate(connect, "CONNECT_TIMEOUT_S", LONGEST_S)  # the database has no other user, but the machine may
         return ended(lambda: actions.load(self.folder / "results", url, sys.stdout))
 
     def check(self, whole: bool, settled: bool) -> list[str]:
