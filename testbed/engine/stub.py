@@ -29,6 +29,7 @@ def run_task(order: dict[str, Any]) -> dict[str, Any]:
     order: run, session, key of the task, payload (for testbed.engine.worker), root and python of the client, code (store mode),
         results and token (where workers share a file system with the client), venv, bytes of memory, topic for events
     """
+    import errno
     import os
     import socket
     import time
@@ -62,7 +63,8 @@ def run_task(order: dict[str, Any]) -> dict[str, Any]:
     try:
         return answer(*_followed(worker, order, command, environment, cpu[0], who))
     except OSError as error:
-        return answer("failed", f"{type(error).__name__}: {error}")
+        lacks = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+        return answer("lacking" if lacks else "failed", f"{type(error).__name__}: {error}")
     finally:
         os.close(cpu[1])
 

@@ -8,6 +8,7 @@ execute whatever a client sends.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -31,6 +32,9 @@ from testbed.engine.store import Entry, Store
 from testbed.results import Results
 from testbed.runner import Job, Runner
 from testbed.runs import FileInputs, PlannedRun
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""A disk without room is the worker's lack, not the run's failure: other runs would fail there as well, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ def main() -> int:
     except WarpbedError as error:
         status, message, entry = "lacking", str(error), None
     except OSError as error:
-        status, message, entry = "failed", f"{error.filename or 'a file'}: {error.strerror or error}", None
+        status = "lacking" if error.errno in FULL else "failed"
+        message, entry = f"{error.filename or 'a file'}: {error.strerror or error}", None
     answer = (
         None
         if entry is None
@@ -102,7 +107,7 @@ def made(order: Order) -> tuple[str, str, Entry | None]:
     with watching(remove_folder, str(folder), quiet=True):
         results = Results(folder, order.experiment)
         status, message, _ = _outcome(order, results, host)
-        if status == "stopped":
+        if status in ("stopped", "lacking"):
             return status, message, None
         run_folder = (
             results.path(order.job.run_id) if status == "done" else results.folder / f"{order.job.run_id}.failed-1"
@@ -119,8 +124,9 @@ def _outcome(order: Order, results: Results, host: VirtualHost) -> tuple[str, st
     summary = runner.run_all([order.job])
     if summary.cancelled:
         return "stopped", "", None
-    if order.job.run_id in summary.failed:
-        return "failed", summary.failed[order.job.run_id], None
+    if words := summary.failed.get(order.job.run_id):
+        is_full = any(os.strerror(number) in words for number in FULL)
+        return "lacking" if is_full else "failed", words, None
     return "done", "", None
 
 

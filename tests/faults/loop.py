@@ -89,7 +89,7 @@ def run(
         state[TARGET] = 0
         if not state[FAULTS]:
             outcome.calls = state[CALLS]
-            outcome.passed_whole = True
+            outcome.passed_whole = code == 0
             if code:
                 outcome.violations.append(f"without any fault: exit code {code}: {words[-300:]}")
             break

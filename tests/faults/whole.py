@@ -51,7 +51,7 @@ def main() -> int:
             violations += len(wrong)
             print(json.dumps({**outcome, "violations": len(wrong)}), flush=True)
             print("\n".join(wrong), end="\n" if wrong else "", file=sys.stderr, flush=True)
-            if options.record:
+            if options.record and outcome["passed_whole"]:  # else it ended before all calls were tried
                 entry = {"first": options.first, "step": options.step, **outcome, "violations": len(wrong)}
                 reliability.add("faults", f"{case} {error}{' stays' if stays else ''}", entry)
     return 1 if violations else 0

@@ -10,11 +10,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from base.paths import cache_dir
 from hosts.virtual.launch import GuestKernel
 from tests import kept_results, lab
 from tests.waiting import wait_until
@@ -49,17 +50,20 @@ class Cluster:
         return str(json.loads(self.file.read_text())["address"])
 
     def start(
-        self, program: str, *arguments: str, environment: dict[str, str] | None = None
+        self, program: str, *arguments: str, environment: dict[str, str] | None = None, before: Sequence[str] = ()
     ) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", f"distributed.cli.{program}", "--scheduler-file", str(self.file), *arguments],
+            [*before, sys.executable, "-P", "-m", f"distributed.cli.{program}", "--scheduler-file", str(self.file), *arguments],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self._folder,
             env={**os.environ, **(environment or {})},
         )  # fmt: skip
         self._stack.callback(_end, process)
         return process
 
-    def worker(self, name: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def worker(
+        self, name: str, environment: dict[str, str] | None = None, before: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
+        """before: a command line that starts it"""
         argv = [
             "--name",
             name,
@@ -70,7 +74,7 @@ class Cluster:
             "--local-directory",
             str(self._folder),
         ]
-        return self.start("dask_worker", *argv, environment=environment)
+        return self.start("dask_worker", *argv, environment=environment, before=before)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -149,6 +153,32 @@ def test_killed_workers_and_clients_lose_nothing_and_count_nothing_twice(
     assert len(lab.runs(results / "small")) == 2, output
     wait_until(lambda: not guests(results), 120)
     wait_until(lambda: not [path.name for path in results.iterdir() if path.name.startswith(".")], 120)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted by root")
+def test_a_worker_whose_disk_is_full_is_told_and_its_runs_are_made_elsewhere(
+    alone: Path, tmp_path: Path, cluster: Cluster
+) -> None:
+    """Its runs have room for one megabyte; it is the only worker at first, and the command ends with one error."""
+    scratch = cache_dir() / "engine/runs"
+    scratch.mkdir(parents=True, exist_ok=True)
+    mount = ["unshare", "--mount", "--propagation", "private", "sh", "-ec",
+             'mount -t tmpfs -o size=1m none "$0"; exec "$@"', str(scratch)]  # fmt: skip
+    cluster.worker("full", before=mount)
+    file, results = lab.write(tmp_path, TEXT), tmp_path / "dask"
+    words = (
+        "execute", file, "--engine", "dask", "--scheduler", cluster.address, "--results", results, "--retries", "0",
+        "--store", f"file://{tmp_path}/store",
+    )  # fmt: skip
+    output = lab.warpbed(*words, code=1)
+    assert "No space left on device" in output and "(worker full on " in output, output
+    assert "1 of 1 workers cannot make runs" in output
+    assert not list((results / "small").glob("*")) if (results / "small").is_dir() else True, "nothing counts as made"
+    cluster.worker("good")
+    output = lab.warpbed(*words)
+    assert digests(results / "small") == digests(alone), output
+    assert not list((results / "small").glob("*.failed-*")), "a full disk is no run's failure"
 
 
 def test_a_failed_run_comes_home_with_its_logs_and_the_workers_name(

@@ -422,3 +422,64 @@ def test_a_scheduler_that_goes_away_ends_the_command_with_words(
     assert "the scheduler is gone" in str(failure) and "the same command resumes" in str(failure)
     assert capsys.readouterr().err.count("waiting for workers") == 1
     assert not [path.name for path in (tmp_path / "results").iterdir() if path.name.startswith(".engine")]
+
+
+def test_a_scheduler_that_is_started_again_gets_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its workers end with it, and others come to the new one; the command goes on, and each run is there once."""
+    monkeypatch.setattr(stub, "run_task", sleeping.sleeps_long)
+    monkeypatch.setattr(clusters, "CONNECT_S", 300)
+    (tmp_path / "results").mkdir()
+    quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(program: str, *words: str) -> subprocess.Popen[bytes]:
+        line = [sys.executable, "-P", "-m", f"distributed.cli.{program}", *words]
+        processes.append(subprocess.Popen(line, cwd=tmp_path, **quiet))
+        return processes[-1]
+
+    def begin(number: int, port: str) -> str:
+        """A scheduler at a port, and two workers; its address."""
+        file = tmp_path / f"scheduler{number}.json"
+        start("dask_scheduler", "--scheduler-file", str(file), "--host", "127.0.0.1", "--port", port, "--no-dashboard")
+        wait_until(lambda: file.exists() and file.read_text().endswith("}"), while_running=processes[-1])
+        address = str(json.loads(file.read_text())["address"])
+        for _ in range(2):
+            start(
+                "dask_worker",
+                address,
+                "--nthreads",
+                "1",
+                "--no-nanny",
+                "--no-dashboard",
+                "--local-directory",
+                str(tmp_path),
+            )
+        return address
+
+    runs = sleeping.jobs(tmp_path)
+    summaries: list[Any] = []
+    try:
+        address = begin(1, "0")
+        with clusters.client_of(address, "local", 0) as client:
+            host: Any = FakeHost()
+            runner = DaskRunner(Results(tmp_path / "results", "small"), RunHosts(host), client, lambda event: None)
+            conducting = threading.Thread(target=lambda: summaries.append(runner.run_all(runs)))
+            conducting.start()
+            wait_until(lambda: len(begun(tmp_path)) >= 2, 120)
+            for process in processes:
+                process.kill()
+                process.wait()
+            before = len(begun(tmp_path))
+            assert begin(2, address.rpartition(":")[2]) == address
+            conducting.join(300)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    (summary,) = summaries
+    assert before < RUNS, "it was killed in the middle"
+    assert summary.failed == {}
+    assert sorted(path.name for path in (tmp_path / "results/small").iterdir()) == sorted(job.run_id for job in runs)
+    assert sorted(summary.done) == sorted(job.run_id for job in runs), "each is told once"
