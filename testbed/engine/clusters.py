@@ -61,9 +61,19 @@ def _ssh(workers: int) -> Any:
 
 
 def _kubernetes(workers: int) -> Any:
-    cluster = importlib.import_module("dask_kubernetes.operator").KubeCluster()
-    cluster.scale(workers or 1)
-    return cluster
+    dask, operator = (importlib.import_module(name) for name in ("dask", "dask_kubernetes.operator"))
+    given = dask.config.get("kubernetes.env", None) or {}
+    bound = {"DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": str(KEPT_MESSAGES)}
+    own = [{"name": name, "value": value} for name, value in bound.items()]
+    try:
+        return operator.KubeCluster(
+            n_workers=workers or 1, env=[*own, *given] if isinstance(given, list) else {**bound, **given}, quiet=True
+        )
+    except Exception as error:  # its libraries have errors of their own for what a cluster answers
+        raise UsageError(
+            f"--cluster kubernetes: {type(error).__name__}: {error}; KUBECONFIG names the cluster, which needs Dask's operator "
+            "(https://kubernetes.dask.org/en/latest/installing.html)"
+        ) from error
 
 
 def _local(workers: int) -> Any:

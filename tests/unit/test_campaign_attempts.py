@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from plan.samples import MAGIC
 from testbed import cli
 from testbed.campaign import remote
+from testbed.campaign.attempt import Attempt
 from testbed.campaign.conductor import Conductor
 from testbed.campaign.ends import End
 from testbed.campaign.journal import Journal
@@ -117,6 +119,21 @@ def test_a_transfer_that_cannot_be_collected_is_kept_and_the_campaign_goes_on(
     assert all((tmp_path / "results/demo" / name / "raw").is_dir() for name in kept)
     assert events[-1]["event"] == "over"
     assert list((tmp_path / "results").glob(".aside/*")) == []
+
+
+def test_whatever_an_attempt_ends_with_the_campaign_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that nobody has thought of, at a place that handles none."""
+    inner = Attempt.await_end
+
+    def breaks(self: Attempt, unreachable: Callable[[str], None]) -> dict[str, Any]:
+        inner(self, unreachable)
+        raise LookupError("nobody thought of this")
+
+    monkeypatch.setattr(Attempt, "await_end", breaks)
+    missing, events = conduct(tmp_path, monkeypatch, 1, MAGIC)
+    assert len(missing) == 2 and events[-1]["event"] == "over", "both receivers were tried"
+    reasons = [event["reason"] for event in events if event["event"] == "failed"]
+    assert reasons == ["LookupError: nobody thought of this"] * 4
 
 
 def test_started_again_the_campaign_does_not_stumble_over_what_failed(

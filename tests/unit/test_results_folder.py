@@ -39,10 +39,13 @@ def test_a_link_in_the_place_of_the_folder_aside_is_not_followed(tmp_path: Path)
     (home / "thesis").mkdir(parents=True)
     (home / "thesis/chapter1.tex").write_text("years of work")
     (home / "notes.lock").touch()
+    (home / LEFT).mkdir()  # a name as ours are, in another place
+    (home / f"{LEFT}.lock").touch()
     base.mkdir()
     (base / ASIDE).symlink_to("../home")
     assert purge_aside(base) == 0
     assert (home / "thesis/chapter1.tex").is_file() and (home / "notes.lock").is_file()
+    assert (home / LEFT).is_dir() and (home / f"{LEFT}.lock").is_file()
     with pytest.raises(UsageError, match="is a link"), Results(base, "e").aside():
         pass
 
