@@ -23,6 +23,8 @@ from base.paths import ROOT
 
 START = "import sys; sys.path.insert(0, sys.argv[1]); from base.watcher import main; main(*sys.argv[2:])"
 ATTEMPTS, PAUSE_S = 100, 0.2
+BY_ITSELF = "by itself"
+"""What a function is told as its last argument where the caller came to its end."""
 
 
 def start(
@@ -31,15 +33,17 @@ def start(
     pass_fds: Sequence[int] = (),
     environment: Mapping[str, str] | None = None,
     quiet: bool = False,
+    told: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Call a function of a module with these arguments when this process ends, or the watcher's standard input does.
 
     pass_fds: what the watcher holds open as long as it lives, such as a lock
     quiet: errors go nowhere, and nobody who reads this process's standard error to its end waits for the watcher
+    told: the function has a last argument more, which is BY_ITSELF where something was written to the watcher before the end
     """
     place = (str(os.getpid()), function.__module__, function.__name__)
     return subprocess.Popen(
-        [sys.executable, "-I", "-c", START, str(ROOT), *place, *arguments],
+        [sys.executable, "-I", "-c", START, str(ROOT), *place, "told" if told else "", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL if quiet else None,
@@ -52,14 +56,21 @@ def start(
 
 @contextlib.contextmanager
 def watching(
-    function: Callable[..., None], *arguments: str, pass_fds: Sequence[int] = (), quiet: bool = False
+    function: Callable[..., None],
+    *arguments: str,
+    pass_fds: Sequence[int] = (),
+    quiet: bool = False,
+    told: bool = False,
 ) -> Iterator[None]:
-    """Have a function called at the end of the body, or of this process."""
-    watcher = start(function, *arguments, pass_fds=pass_fds, quiet=quiet)
+    """Have a function called at the end of the body, or of this process. told: and tell it which of them it was (BY_ITSELF, or "")"""
+    watcher = start(function, *arguments, pass_fds=pass_fds, quiet=quiet, told=told)
     assert watcher.stdin is not None
     try:
         yield
     finally:
+        with contextlib.suppress(BrokenPipeError):  # somebody has ended the watcher
+            watcher.stdin.write(b"." if told else b"")
+            watcher.stdin.flush()
         watcher.stdin.close()
         watcher.wait()
 
@@ -82,9 +93,18 @@ def _wait_for_end(caller: int) -> None:
     poll.poll()
 
 
-def main(caller: str, module: str, function: str, *arguments: str) -> None:
+def _was_told() -> bool:
+    """Whether there is a word in the standard input."""
+    os.set_blocking(sys.stdin.fileno(), False)  # a child of the caller may hold the other end open
+    try:
+        return bool(os.read(sys.stdin.fileno(), 1))
+    except BlockingIOError:
+        return False
+
+
+def main(caller: str, module: str, function: str, told: str, *arguments: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     clean_up = getattr(importlib.import_module(module), function)
     _wait_for_end(int(caller))
-    clean_up(*arguments)
+    clean_up(*arguments, *([BY_ITSELF if _was_told() else ""] if told else []))

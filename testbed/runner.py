@@ -96,7 +96,7 @@ class Runner:
         if todo.empty():
             return summary
         self._results.base.mkdir(parents=True, exist_ok=True)
-        with watching(janitor.clean_up, str(self._results.base.absolute())):
+        with watching(janitor.clean_up, str(self._results.base.absolute()), told=True):
             workers = [threading.Thread(target=self._work, args=(cpu, todo, summary)) for cpu in self._cpus]
             for worker in workers:
                 worker.start()

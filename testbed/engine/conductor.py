@@ -77,7 +77,11 @@ class DaskRunner:
         if not missing:
             return summary
         self._results.base.mkdir(parents=True, exist_ok=True)
-        with watching(janitor.clean_up, str(self._results.base.absolute())), self._token() as token, self._events():
+        with (
+            watching(janitor.clean_up, str(self._results.base.absolute()), told=True),
+            self._token() as token,
+            self._events(),
+        ):
             _Round(self, missing, summary, token).conduct()
         summary.cancelled = self._cancelled.is_set()
         return summary

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from base.paths import ROOT
-from base.watcher import remove_folder, start, watching
+from base.watcher import BY_ITSELF, remove_folder, start, watching
 from tests.waiting import wait_until
 
 CALLER = """
 import os, sys, time
 from base.watcher import start
 from tests.unit.test_watcher import leave_a_mark
-watcher = start(leave_a_mark, sys.argv[1])
+watcher = start(leave_a_mark, sys.argv[1], told=True)
 if sys.argv[2] == "forks" and not os.fork():  # a copy of this process holds the watcher's standard input open
     os.close(1)
     time.sleep(60)
@@ -28,10 +28,10 @@ time.sleep(60)
 """
 
 
-def leave_a_mark(file: str) -> None:
+def leave_a_mark(file: str, ended: str = "") -> None:
     """What the watchers of these tests do."""
     with open(file, "a") as mark:
-        mark.write("cleaned up\n")
+        mark.write(f"cleaned up {ended}".strip() + "\n")
 
 
 def test_it_acts_at_the_end_of_the_body_once_and_not_before(tmp_path: Path) -> None:
@@ -45,6 +45,14 @@ def test_it_acts_where_the_body_fails(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), watching(leave_a_mark, str(tmp_path / "mark")):
         _ = 1 / 0
     assert (tmp_path / "mark").exists()
+
+
+def test_it_is_told_that_the_caller_came_to_its_end(tmp_path: Path) -> None:
+    """One that was killed says nothing: the test after this."""
+    mark = tmp_path / "mark"
+    with watching(leave_a_mark, str(mark), told=True):
+        pass
+    assert mark.read_text() == f"cleaned up {BY_ITSELF}\n"
 
 
 @pytest.mark.parametrize("child", ["none", "forks"])
