@@ -230,13 +230,14 @@ def memory_mb() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
-def measure(workers: int, jobs: list[Job], error: float, folder: Path, kind: str) -> None:
-    """Make the runs, and print what they cost. kind: of WORKERS"""
+def measure(workers: int, jobs: list[Job], error: float, folder: Path, kind: str, kept: int | None) -> None:
+    """Make the runs, and print what they cost. kind: of WORKERS; kept: messages to each worker, None: as the engine has it"""
     import dask
 
     from testbed.engine import clusters
 
     dask.config.set(OF_WORKERS)
+    clusters.KEPT_MESSAGES = clusters.KEPT_MESSAGES if kept is None else kept
     asyncio.set_event_loop_policy(Loops())
     setattr(conductor, "queue", type("queue", (), {"SimpleQueue": Handed, "Empty": queue.Empty}))  # noqa: B010
     stub.called = nap  # type: ignore[assignment]
@@ -289,11 +290,14 @@ def main() -> None:
         "--error", type=float, default=0.2, help="lengths are drawn within this share of what is expected"
     )
     parser.add_argument("--workers-are", choices=WORKERS, default="sleepers")
+    parser.add_argument(
+        "--kept", type=int, metavar="N", help="messages to each worker that the scheduler keeps (Dask by itself: 1000)"
+    )
     asked = parser.parse_args()
     many_files()
     with tempfile.TemporaryDirectory(prefix="warpbed-engine-") as folder:
         jobs = sleeping_jobs(asked.runs, asked.sleep_s, asked.spread)
-        measure(asked.workers, jobs, asked.error, Path(folder), asked.workers_are)
+        measure(asked.workers, jobs, asked.error, Path(folder), asked.workers_are, asked.kept)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from testbed.engine import stub
 LOCAL = "local"
 CONNECT_S = 30
 """How long a scheduler may take to answer."""
-KEPT_MESSAGES = 10
+KEPT_MESSAGES = 2
 """A scheduler keeps the last messages to each worker for its developers, and with them whole runs of 15 kB: Dask's thousand would be 15 GB
 for a thousand workers."""
 

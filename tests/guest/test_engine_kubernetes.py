@@ -65,7 +65,7 @@ def test_runs_are_made_by_the_workers_that_the_operator_starts(
         (container,) = manifest["spec"][part]["spec"]["containers"]
         assert container["image"] == IMAGE
         variables = {one["name"]: one["value"] for one in container["env"]}
-        assert variables == {"FROM": "configuration", "DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": "10"}
+        assert variables == {"FROM": "configuration", "DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": "2"}
     assert cluster.deleted == ["warpbed-test"], "the cluster ends with the command"
     (run,), (same,) = lab.runs(tmp_path / "runs/small"), lab.runs(alone)
     assert (run["run"], lab.digests(run["path"])) == (same["run"], lab.digests(same["path"]))
