@@ -152,7 +152,7 @@ def handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
             asked = urlsplit(self.path)
             length = int(self.headers.get("Content-Length") or 0)
             self.body = json.loads(self.rfile.read(length) or b"{}")
-            found = work(asked.path, parse_qs(asked.query))
+            found = work(asked.path.rstrip("/"), parse_qs(asked.query))
             nothing = {"kind": "Status", "status": "Failure", "code": 404, "message": f"{asked.path} not found"}
             self._say(404 if found is None else 200, nothing if found is None else found)
 
