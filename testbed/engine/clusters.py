@@ -70,7 +70,9 @@ def _kubernetes(workers: int) -> Any:
             n_workers=workers or 1, env=[*own, *given] if isinstance(given, list) else {**bound, **given}, quiet=True
         )
     except Exception as error:  # its libraries have errors of their own for what a cluster answers
-        begun = operator.KubeCluster._instances  # what of it is there already would go at this process's end, with a traceback
+        begun = (
+            operator.KubeCluster._instances
+        )  # what of it is there already would go at this process's end, with a traceback
         for cluster in list(begun):
             with contextlib.suppress(Exception):
                 cluster.close(timeout=CONNECT_S)

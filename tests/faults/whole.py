@@ -5,8 +5,9 @@
 
 Each repetition is a command with the n-th call failing (or, with --stays, all from there on), the invariants, the command again, and
 the invariants again. All of it is some 40 minutes of CPU. --beside: so many processes share the numbers, which helps where a case waits
-for others, as `store load` does for its database (each process has one of its own). --record puts the counts into docs/reliability.json, from which
-`python -m tests.reliability` writes the tables of docs/reliability.md.
+for others, as `store load` does for its database (each process has one of its own). --record puts the counts into
+docs/reliability.json, from which `python -m tests.reliability` writes the tables of docs/reliability.md; not those of a row that
+ended before all its calls were tried.
 """
 
 from __future__ import annotations
