@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent import environment, kernel_records, queues, sockets, tcp_memory
+from agent import bpf, environment, kernel_records, queues, sockets, tcp_memory
 from agent.calibrate import calibrate, crossed
 from agent.capture import TcpdumpCapture
 from agent.errors import RunError
@@ -73,7 +73,10 @@ def execute(plan: Plan, out_dir: Path, report: Callable[[str], None], setting: S
     """
     facts: dict[str, Any] = {"ok": False, "error": None}
     try:
-        _execute(plan, out_dir, report, facts, setting or Setting())
+        for module in plan.modules:
+            load_module(module.path, module.params)
+        with bpf.registered(plan.bpf):
+            _execute(plan, out_dir, report, facts, setting or Setting())
         facts["ok"] = True
     except RunError as error:
         facts["error"] = {"stage": error.stage, "subject": error.subject, "detail": error.detail}
@@ -82,8 +85,6 @@ def execute(plan: Plan, out_dir: Path, report: Callable[[str], None], setting: S
 
 
 def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: dict[str, Any], setting: Setting) -> None:
-    for module in plan.modules:
-        load_module(module.path, module.params)
     _set_cca_params(plan)
     _check_algorithms(plan)
     network = setting.build(plan)

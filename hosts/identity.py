@@ -32,6 +32,11 @@ class KernelInputs:
         return digest([self.kernel, dict(self.modules)])[:20]
 
 
+def bpf_versions(plan: Plan) -> dict[str, str]:
+    """Name and SHA-256 of the BPF objects that the plan registers: they decide packets as modules do."""
+    return {one.cca: one.sha256 for one in plan.bpf}
+
+
 def kernel_inputs(facts: Mapping[str, Any], plan: Plan, image: str = "") -> KernelInputs:
     """The inputs from a build's description (build.json).
 
@@ -42,4 +47,4 @@ def kernel_inputs(facts: Mapping[str, Any], plan: Plan, image: str = "") -> Kern
     # a module that the build lacks has no version here; the host refuses the plan before it starts anything
     whole = facts["kernel_key"] if "kernel_key" in facts else facts["key"]  # a build of somebody's own may have one key
     kernel = "-".join(part for part in (str(whole), image) if part)
-    return KernelInputs(kernel, {name: versions.get(name, "") for name in names})
+    return KernelInputs(kernel, {name: versions.get(name, "") for name in names} | bpf_versions(plan))

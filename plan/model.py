@@ -132,6 +132,15 @@ class Module:
 
 
 @dataclass(frozen=True)
+class BpfObject:
+    """A congestion control as a BPF object, to register before anything is sent. sha256: of the file at `path`."""
+
+    cca: str
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Cabling:
     """What one machine of a cabled network is told (hosts.nodes.cabling).
 
@@ -170,6 +179,7 @@ class Plan:
     sockets_interval_s: float | None = None
     queues_interval_s: float | None = None
     modules: tuple[Module, ...] = ()
+    bpf: tuple[BpfObject, ...] = ()
     cca_params: dict[str, dict[str, str]] = field(default_factory=dict)
     realtime: bool = False
     recorded_by: str = "programs"
@@ -198,6 +208,7 @@ def from_json(text: str) -> Plan:
         traffic=tuple(TrafficPlan(**traffic) for traffic in data.pop("traffic", ())),
         captures=tuple(Capture(**capture) for capture in data.pop("captures")),
         modules=tuple(Module(**module) for module in data.pop("modules")),
+        bpf=tuple(BpfObject(**one) for one in data.pop("bpf", ())),
         **data,
     )
 

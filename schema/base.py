@@ -11,9 +11,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from base import quantities
 from base.nearest import nearest
+from kernels import bpf_objects
 from kernels import series as kernel_series
 from schema import patterns
-from schema.names import algorithms
+from schema.names import algorithms, bpf_ccas
 
 
 def checked(parse: Callable[[str], object]) -> AfterValidator:
@@ -65,15 +66,33 @@ _PARAM_VALUE = re.compile(r"[A-Za-z0-9._+-]{1,64}")
 
 
 class Cca(Model):
-    """A congestion control algorithm with parameters (its kernel module's)."""
+    """A congestion control algorithm with parameters (its kernel module's).
+
+    bpf: the object or source of an algorithm that is a BPF program, beside the experiment file; those of the project need none
+    """
 
     name: str
     params: dict[ParamName, Scalar] = {}
+    bpf: Annotated[str, Field(min_length=1, max_length=500)] | None = None
 
     @model_validator(mode="after")
     def _known(self) -> Cca:
-        if self.name not in algorithms():
-            raise ValueError(f"there is no algorithm {self.name!r}; {nearest(self.name, algorithms())}")
+        known = sorted({*algorithms(), *bpf_ccas()})
+        if self.bpf is not None:
+            if self.name in known:
+                raise ValueError(
+                    f"{self.name!r} is an algorithm of the kernel's or the project's; an object of yours has another name"
+                )
+            if not bpf_objects.NAME.fullmatch(self.name):
+                raise ValueError(
+                    f"{self.name!r}: a name has at most 15 small letters, digits and _, and begins with a letter"
+                )
+            if not self.bpf.endswith((bpf_objects.SOURCE_END, bpf_objects.OBJECT_END)):
+                raise ValueError(f"bpf: {self.bpf!r} is neither a source (.bpf.c) nor an object (.o)")
+        elif self.name not in known:
+            raise ValueError(f"there is no algorithm {self.name!r}; {nearest(self.name, known)}")
+        if self.params and (self.bpf is not None or self.name in bpf_ccas()):
+            raise ValueError(f"{self.name} is a BPF program, which takes no params; write the value into its source")
         for name, value in self.params.items():
             if isinstance(value, str) and not _PARAM_VALUE.fullmatch(value):
                 raise ValueError(f"params.{name}: {value!r}: a parameter is one number or one word, without blanks")

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from base.paths import ROOT
-from kernels import module_source
+from kernels import bpf_objects, module_source
 
 HOST_KINDS = ROOT / "hosts/kinds.json"
 
@@ -36,6 +36,11 @@ IN_TREE_CCAS = (
 def project_ccas() -> dict[str, Path]:
     """The algorithms of kernels/modules: name → source file."""
     return {name: module.source for name, module in module_source.by_name().items()}
+
+
+def bpf_ccas() -> dict[str, Path]:
+    """The algorithms of kernels/bpf: name → source file. They need a kernel with BPF, which the virtual host's is not."""
+    return bpf_objects.own()
 
 
 def algorithms() -> list[str]:

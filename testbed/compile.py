@@ -34,7 +34,7 @@ from schema.cca_params import in_tree_params, module_params
 from schema.load import Document, Loc
 from schema.model import ECN_SYSCTL, Experiment, Flow, HostRules
 from schema.traffic import TcpEntry
-from testbed import compile_ipv6, compile_starts, compile_traffic
+from testbed import compile_bpf, compile_ipv6, compile_starts, compile_traffic
 from testbed.compile_context import Window
 from testbed.compile_overhead import apart, with_overheads
 from testbed.network import network_of
@@ -113,6 +113,7 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
         sockets_interval_s=_interval(samplers.sockets),
         queues_interval_s=_interval(samplers.queues),
         modules=modules,
+        bpf=compile_bpf.objects(ccas_of(experiment), document, experiment.host),
         cca_params=in_tree_params(ccas_of(experiment), document),
         recorded_by=experiment.virtual.recorded_by or "kernel",
         links=experiment.virtual.links or "events",

@@ -40,7 +40,9 @@ class CabledHost(MachineHost):
     kind: str = "cabled"
 
     def problems(self, plan: Plan) -> list[str]:
-        wrong = cabling.problems(plan.network, qemu.MAX_NICS)
+        wrong = [*cabling.problems(plan.network, qemu.MAX_NICS)]
+        if plan.bpf:
+            wrong.append(f"{plan.bpf[0].cca} is a BPF program, which cabled machines are not given")
         if plan.calibration == "only":
             wrong.append("machines of their own cannot measure single hops together")
         return [f"{problem}; run it with --host vm" for problem in wrong]

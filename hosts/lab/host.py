@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hosts import bpf
 from hosts.base import Execution, Outcome, failure
-from hosts.identity import KernelInputs
+from hosts.identity import KernelInputs, bpf_versions
 from hosts.lab.machines import Machine, load, remote
 from hosts.nodes import cabling
 from hosts.nodes import run as nodes
@@ -40,7 +41,7 @@ class LabHost:
         return hashlib.sha256(json.dumps(proven, sort_keys=True).encode()).hexdigest()[:20]
 
     def inputs(self, plan: Plan) -> KernelInputs:
-        return KernelInputs(self.key, {})
+        return KernelInputs(self.key, bpf_versions(plan))
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -70,7 +71,7 @@ class LabHost:
             wrong.append(
                 f"{work}: the module {name} is not loaded on lab machines; run it with --host virtual or --host vm"
             )
-        for name in {*(flow.cca for flow in plan.flows)} - {"reno"}:
+        for name in {*(flow.cca for flow in plan.flows)} - {"reno", *(one.cca for one in plan.bpf)}:
             for node in {flow.source for flow in plan.flows if flow.cca == name} & set(self.machines):
                 if name not in self.machines[node].modules:
                     wrong.append(
@@ -81,7 +82,7 @@ class LabHost:
 
     def execute(self, run: Execution) -> Outcome:
         # the kernels have their modules already (role lab_kernel)
-        run = run.of(in_real_time(run.plan, []))
+        objects, run = bpf.files(run.plan), run.of(bpf.sent(in_real_time(run.plan, [])))
         plan, folder = run.plan, run.folder
         begun = time.monotonic()
         facts: dict[str, Any] = {}
@@ -95,7 +96,7 @@ class LabHost:
             }
             for machine in remotes.values():
                 machine.run("rm", "-rf", OUT)
-            error, facts = nodes.execute(run, cablings, remotes, [])
+            error, facts = nodes.execute(run, cablings, remotes, [], objects)
         except RemoteError as failed:
             error = failure("machines", "ssh", str(failed))
         _logs(list(own), folder)

@@ -15,7 +15,7 @@ from typing import Any
 
 from base.paths import ROOT
 from hosts.base import Execution, Outcome, failure
-from hosts.identity import KernelInputs
+from hosts.identity import KernelInputs, bpf_versions
 from hosts.local import probe
 from hosts.local.undo import BusyError, Undo, loaded_modules, undoing
 from hosts.realtime import in_real_time, modules_of
@@ -43,7 +43,7 @@ class LocalHost:
         return hashlib.sha256(f"{uname.release} {uname.version}".encode()).hexdigest()[:20]
 
     def inputs(self, plan: Plan) -> KernelInputs:
-        return KernelInputs(self.key, {})
+        return KernelInputs(self.key, bpf_versions(plan))
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -115,11 +115,12 @@ def _prepare(plan: Plan, modules: Sequence[Module], undo: Undo) -> Path:
     undo.add("modules", *loaded_modules())
     for module in modules:
         _load(module)
+    ours = {one.cca for one in plan.bpf}  # the agent registers them
     for flow in plan.flows:
-        if flow.cca not in probe.ALGORITHMS.read_text().split():
+        if flow.cca not in ours and flow.cca not in probe.ALGORITHMS.read_text().split():
             _load(Module(f"tcp_{flow.cca}"))
     before = ALLOWED.read_text().split()
-    more = [name for name in dict.fromkeys(flow.cca for flow in plan.flows) if name not in before]
+    more = [name for name in dict.fromkeys(flow.cca for flow in plan.flows) if name not in (*before, *ours)]
     if more:
         _write(ALLOWED, " ".join([*before, *more]), undo)
     for cca, params in plan.cca_params.items():

@@ -67,6 +67,7 @@ NEEDS = {
     "port rules": "CONFIG_IP_MULTIPLE_TABLES",
 }
 ALGORITHMS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+DESCRIBED = Path("/sys/kernel/btf/vmlinux")
 ELSEWHERE = "run it with --host virtual or --host vm"
 
 
@@ -124,7 +125,12 @@ def _module_problems(plan: Plan) -> Iterator[str]:
 
 
 def _algorithm_problems(plan: Plan) -> Iterator[str]:
-    available = ALGORITHMS.read_text().split()
+    available = [*ALGORITHMS.read_text().split(), *(one.cca for one in plan.bpf)]
+    if plan.bpf and not DESCRIBED.exists():
+        yield (
+            f"this kernel ({os.uname().release}) does not describe itself (CONFIG_DEBUG_INFO_BTF), which BPF congestion controls "
+            f"need; boot another, or run it with --host vm and a distribution's own (docs/hosts.md#bpf)"
+        )
     for name in dict.fromkeys(flow.cca for flow in plan.flows):
         if name not in available and not has_module(f"tcp_{name}"):
             yield (

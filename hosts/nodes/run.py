@@ -34,12 +34,16 @@ class CancelledError(WarpbedError):
 
 
 def execute(
-    run: Execution, cablings: Mapping[str, Cabling], remotes: Mapping[str, Remote], modules: Sequence[Path]
+    run: Execution,
+    cablings: Mapping[str, Cabling],
+    remotes: Mapping[str, Remote],
+    modules: Sequence[Path],
+    objects: Mapping[str, Path | bytes] | None = None,
 ) -> tuple[dict[str, str] | None, dict[str, Any]]:
     """Execute the plan and leave raw files and guest.json in the folder; returns why there is no result (or None), and the
     facts.
 
-    remotes: the machine of each node
+    remotes: the machine of each node; objects: further files that the plan needs over there
     """
     folder = run.folder
     stations = [Station(node, remotes[node], folder / f"{node}.log") for node in cablings]
@@ -48,7 +52,7 @@ def execute(
     error: dict[str, str] | None = None
     clocks: dict[str, tuple[Clock, Clock]] = {}
     try:
-        _send(run.plan, cablings, stations, modules)
+        _send(run.plan, cablings, stations, {**agent_files(modules), **(objects or {})})
         try:
             clocks = _together(run, stations)
         except StationError as failed:
@@ -66,8 +70,10 @@ def execute(
     return wrong or error, facts
 
 
-def _send(plan: Plan, cablings: Mapping[str, Cabling], stations: Sequence[Station], modules: Sequence[Path]) -> None:
-    common = {**agent_files(modules), f"{OUT}/plan.json": plan.to_json().encode()}
+def _send(
+    plan: Plan, cablings: Mapping[str, Cabling], stations: Sequence[Station], files: Mapping[str, Path | bytes]
+) -> None:
+    common = {**files, f"{OUT}/plan.json": plan.to_json().encode()}
 
     def send(station: Station) -> None:
         station.remote.put({**common, f"{OUT}/cabling.json": cablings[station.node].to_json().encode()})

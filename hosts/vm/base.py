@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hosts import bpf
 from hosts.identity import KernelInputs, kernel_inputs
 from hosts.vm import qemu
 from hosts.vm.builds import Builds
@@ -24,6 +25,10 @@ class MachineHost:
 
     def inputs(self, plan: Plan) -> KernelInputs:
         return kernel_inputs(self.builds.kernel_facts, plan, image=str(self.builds.image_facts["key"]))
+
+    def bpf_problems(self, plan: Plan) -> list[str]:
+        kernel = f"the kernel {self.builds.kernel_facts['kernel_release']}"
+        return bpf.lacking(plan, self.builds.config, kernel) if plan.bpf else []
 
     @property
     def facts(self) -> dict[str, Any]:

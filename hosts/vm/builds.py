@@ -30,6 +30,12 @@ class Builds:
     def key(self) -> str:
         return f"{self.kernel_facts['key']}-{self.image_facts['key']}"
 
+    @property
+    def config(self) -> dict[str, str]:
+        """The kernel's configuration: option → value, for those that are set."""
+        lines = (self.kernel / "config").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines if line.startswith("CONFIG_") and "=" in line)
+
     def module(self, name: str) -> Path:
         return self.kernel / "modules" / f"{name}.ko"
 

@@ -23,6 +23,7 @@ from base.cache import aside, digest, sha256_of, used
 from base.errors import UsageError, WarpbedError
 from base.linux import die_with_parent
 from base.paths import ROOT, cache_dir
+from hosts import bpf
 from hosts.base import Execution, Outcome, failure
 from hosts.realtime import in_real_time, modules_of
 from hosts.remote import agent_files, unpack
@@ -141,12 +142,12 @@ def command(
 
 def execute(builds: Builds, run: Execution, captured_bytes: int) -> Outcome:
     """Run the plan in a machine; raw files and guest.json are left in the folder."""
-    run = run.of(in_real_time(run.plan, modules_of(run.plan)))
+    objects, run = bpf.files(run.plan), run.of(bpf.sent(in_real_time(run.plan, modules_of(run.plan))))
     begun, folder, console = time.monotonic(), run.folder, Console()
     work = folder / ".machine"
     work.mkdir()
     try:
-        error, facts = _executed(builds, run, captured_bytes, work, console)
+        error, facts = _executed(builds, run, objects, captured_bytes, work, console)
     finally:
         shutil.rmtree(work)
     if facts:
@@ -159,11 +160,16 @@ def execute(builds: Builds, run: Execution, captured_bytes: int) -> Outcome:
 
 
 def _executed(
-    builds: Builds, run: Execution, captured_bytes: int, work: Path, console: Console
+    builds: Builds,
+    run: Execution,
+    objects: dict[str, Path | bytes],
+    captured_bytes: int,
+    work: Path,
+    console: Console,
 ) -> tuple[dict[str, str] | None, dict[str, Any]]:
     plan, folder = run.plan, run.folder
     archive, disk = work / "initrd", work / "disk"
-    _lay_out(builds, plan, folder, archive)
+    _lay_out(builds, plan, objects, folder, archive)
     results_bytes = captured_bytes + (SYSTEM_MIB << 20)
     with disk.open("wb") as file:
         file.truncate(results_bytes)
@@ -202,11 +208,12 @@ def _executed(
     return error_of(console, facts, process.returncode, folder / "console.log", "machine", "boot"), facts
 
 
-def _lay_out(builds: Builds, plan: Plan, folder: Path, archive: Path) -> None:
+def _lay_out(builds: Builds, plan: Plan, objects: dict[str, Path | bytes], folder: Path, archive: Path) -> None:
     """The machine's first root: user land, what the distribution's kernel may load, the agent, the plan."""
     modules = [builds.module(Path(module.path).stem) for module in plan.modules]
     files: dict[str, Path | bytes] = {
         **agent_files(modules),
+        **objects,
         PROGRAM: ROOT / "hosts/vm/counted_guest.py",
         f"{OUT}/plan.json": folder / "plan.json",
     }

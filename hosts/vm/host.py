@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hosts import bpf
 from hosts.base import Execution, Outcome, failure
 from hosts.identity import KernelInputs, kernel_inputs
 from hosts.realtime import in_real_time, modules_of
@@ -37,7 +38,7 @@ class VmHost(MachineHost):
     clock: str = "real"
 
     def problems(self, plan: Plan) -> list[str]:
-        return []
+        return self.bpf_problems(plan)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -51,7 +52,7 @@ class VmHost(MachineHost):
     def execute(self, run: Execution) -> Outcome:
         if self.clock == "counted":
             return counted.execute(self.builds, run, captured_bytes(run.plan))
-        run = run.of(in_real_time(run.plan, modules_of(run.plan)))
+        objects, run = bpf.files(run.plan), run.of(bpf.sent(in_real_time(run.plan, modules_of(run.plan))))
         plan, folder = run.plan, run.folder
         begun = time.monotonic()
         accelerator = qemu.accelerator(self.builds.kernel / "linux")
@@ -68,7 +69,7 @@ class VmHost(MachineHost):
         with started([spec], folder) as (machine,):
             try:
                 machine.wait_booted(run.cancelled)
-                error = self._run(machine, run, console)
+                error = self._run(machine, run, objects, console)
             except BootError as failed:
                 error = failure("boot", "vm", str(failed))
             except RemoteError as failed:
@@ -86,11 +87,13 @@ class VmHost(MachineHost):
             error = failure("kernel", "vm", "; ".join(wrong))
         return Outcome(error, facts, time.monotonic() - begun, console.virtual_s)
 
-    def _run(self, machine: Machine, run: Execution, console: Console) -> dict[str, str] | None:
+    def _run(
+        self, machine: Machine, run: Execution, objects: dict[str, Path | bytes], console: Console
+    ) -> dict[str, str] | None:
         """Execute the plan in a machine that is up and fetch what it leaves; returns why there is no result."""
         remote, folder = machine.remote, run.folder
         modules = [self.builds.module(Path(module.path).stem) for module in run.plan.modules]
-        remote.put({**agent_files(modules), f"{OUT}/plan.json": folder / "plan.json"})
+        remote.put({**agent_files(modules), **objects, f"{OUT}/plan.json": folder / "plan.json"})
         with open(folder / "agent.log", "wb") as log:
             process = remote.start(*agent_command(OUT))
             try:

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The BPF objects of a run's algorithms: found beside the experiment file or in the project, made where they are sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from base.cache import sha256_of
+from base.errors import Problem, SpecError, WarpbedError
+from kernels import bpf_objects
+from plan.model import BpfObject
+from schema.base import Cca
+from schema.load import Document, Loc
+from schema.names import bpf_ccas
+
+
+def objects(uses: Sequence[tuple[Loc, Cca]], document: Document, host: str) -> tuple[BpfObject, ...]:
+    """One object per algorithm. Raises SpecError for a host that cannot have any, and a file that is none or cannot be made."""
+    found: dict[str, Path] = {}
+    for loc, cca in uses:
+        if cca.bpf is None and cca.name not in bpf_ccas():
+            continue
+
+        def fail(message: str, place: Loc = (*loc, "cca"), name: str = cca.name) -> SpecError:
+            where = ".".join(map(str, place))
+            return SpecError([Problem(document.file, document.line(place), where, f"{name}: {message}")])
+
+        if host == "virtual":
+            raise fail(
+                "BPF programs need a kernel that translates them (CONFIG_BPF_JIT), which User-Mode Linux cannot; run it with "
+                "--host vm and a distribution's own kernel (docs/hosts.md#bpf), or --host local or lab"
+            )
+        file = Path(document.file).parent / cca.bpf if cca.bpf is not None else bpf_ccas()[cca.name]
+        if found.setdefault(cca.name, file) != file:
+            raise fail(f"another flow has {found[cca.name]} for it; an algorithm has one object in a run")
+    made = []
+    for loc, cca in uses:
+        if cca.name in found and cca.name not in {one.cca for one in made}:
+            try:
+                path = bpf_objects.object_of(found[cca.name]).absolute()
+            except WarpbedError as error:
+                place = (*loc, "cca")
+                where = ".".join(map(str, place))
+                raise SpecError([Problem(document.file, document.line(place), where, str(error))]) from error
+            made.append(BpfObject(cca.name, str(path), sha256_of(path)))
+    return tuple(made)
