@@ -2,7 +2,7 @@
 """A user's own algorithm, from the templates of kernels/template: `./warpbed new-algorithm NAME`.
 
 Module, specification, test and comparison experiment work as they are made: Reno with a choice of increase and
-decrease, to be rewritten.
+decrease, to be rewritten. With --bpf it is a BPF program and an experiment, for kernels that no module is built for.
 """
 
 from __future__ import annotations
@@ -27,8 +27,14 @@ OF_THE_KERNEL = frozenset(
 """Prefixes or modules that the kernel or this project's headers use already."""
 
 
-def targets(name: str) -> dict[str, str]:
-    """Template below kernels/template → the file that it becomes, below the checkout."""
+MODULES_HINT = "     # parameters: cca: {name: @NAME@, params: {increase: 2}}"
+BPF_HOST = "host: vm            # with a kernel that has BPF: docs/hosts.md#bpf"
+
+
+def targets(name: str, bpf: bool = False) -> dict[str, str]:
+    """Template below kernels/template → the file that it becomes, below the checkout. bpf: of a BPF program instead of a module"""
+    if bpf:
+        return {"algorithm.bpf.c.in": f"kernels/bpf/{name}.bpf.c", "experiment.yml.in": f"experiments/{name}.yml"}
     return {
         "module.c.in": f"kernels/modules/tcp_{name}.c",
         "spec.py.in": f"kernels/reference/{name}.py",
@@ -47,7 +53,7 @@ def check_name(name: str, root: Path) -> None:
         raise UsageError(f"algorithm {name!r}: the kernel has one of this name; choose another, e.g. my_{name[:12]}")
     if C_KEYWORD.fullmatch(name) or keyword.iskeyword(name) or name in OF_THE_KERNEL:
         raise UsageError(f"algorithm {name!r}: the word is taken in C, in Python or in the kernel; choose another")
-    existing = [file for file in targets(name).values() if (root / file).exists()]
+    existing = [file for file in {**targets(name, True), **targets(name)}.values() if (root / file).exists()]
     if existing:
         raise UsageError(f"algorithm {name!r}: {', '.join(existing)} exists; choose another name, nothing was written")
 
@@ -58,13 +64,16 @@ def fill(text: str, name: str) -> str:
     return text.replace("@NAME@", name).replace("@CLASS@", python_class)
 
 
-def new_algorithm(name: str, root: Path) -> list[Path]:
-    """Write the four files below `root`; returns them. All or none are there afterwards."""
+def new_algorithm(name: str, root: Path, bpf: bool = False) -> list[Path]:
+    """Write the files below `root`; returns them. All or none are there afterwards."""
     check_name(name, root)
     written: list[Path] = []
     try:
-        for template, target in targets(name).items():
-            text = fill((root / "kernels/template" / template).read_text(), name)
+        for template, target in targets(name, bpf).items():
+            text = (root / "kernels/template" / template).read_text()
+            if bpf and target.endswith(".yml"):
+                text = text.replace(MODULES_HINT, "").replace("duration:", f"{BPF_HOST}\nduration:", 1)
+            text = fill(text, name)
             file = root / target
             with file.open("x") as out:
                 written.append(file)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Congestion controls as BPF programs: which files and hosts may have them, what they are made of, and the running kernel's own word."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from agent import bpf as agent_bpf
+from agent.errors import RunError
+from base.errors import SpecError, UsageError
+from hosts import bpf
+from hosts.identity import kernel_inputs
+from kernels import bpf_objects
+from kernels.errors import BuildError
+from plan.model import BpfObject, Plan, from_json
+from schema.load import Document
+from testbed.compile import compile_plan
+from testbed.experiments import prepare
+from testbed.new_algorithm import new_algorithm
+from tests import lab
+
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+NEEDS_CLANG = pytest.mark.skipif(
+    shutil.which("clang") is None, reason="clang, which makes BPF objects, is not installed"
+)
+NEEDS_KERNEL = pytest.mark.skipif(
+    not agent_bpf.KERNELS_OWN.exists() or os.geteuid() != 0,
+    reason="this kernel does not describe itself (CONFIG_DEBUG_INFO_BTF), or this is not root",
+)
+FILE = """\
+warpbed: 1
+name: bpf
+title: A BPF program
+host: vm
+duration: 1s
+topology: {name: line, params: {rate: 2mbit, delay: 20ms, buffer: 20p}}
+flows:
+  - {cca: CCA, from: s1, to: d1}
+"""
+
+
+def said(folder: Path, cca: str, text: str = FILE) -> str:
+    """What is wrong with an experiment file; empty where nothing is."""
+    try:
+        asked = prepare(lab.write(folder, text.replace("CCA", cca)))
+    except SpecError as error:
+        return str(error)
+    return "\n".join(map(str, asked.errors))
+
+
+def planned(folder: Path, cca: str) -> Plan:
+    file = lab.write(folder, FILE.replace("CCA", cca))
+    return compile_plan(prepare(file).runs[0].experiment, Document(str(file), FILE), 1)
+
+
+@pytest.mark.parametrize(
+    ("cca", "words"),
+    [
+        ("bpf_lbcc", "there is no algorithm"),
+        ("{name: mine, bpf: none.bpf.o}", "there is no such file"),
+        ("{name: mine, bpf: mine.txt}", "neither a source (.bpf.c) nor an object (.o)"),
+        ("{name: Mine, bpf: mine.o}", "at most 15 small letters"),
+        ("{name: sixteen_letters_, bpf: mine.o}", "at most 15 small letters"),
+        ("{name: cubic, bpf: mine.o}", "has another name"),
+        ("{name: medley, bpf: mine.o}", "has another name"),
+        ("{name: mine, bpf: text.o}", "is no BPF object"),
+        ("{name: mine, bpf: short.o}", "is no BPF object"),
+        ("{name: bpf_lbc, params: {limit: 3}}", "takes no params"),
+    ],
+)
+def test_a_wrong_object_is_refused_with_its_line(cca: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "text.o").write_text("hello, hello, hello, hello")
+    (tmp_path / "short.o").write_bytes(b"\x7fELF")
+    text = said(tmp_path, cca)
+    assert words in text and ":8:" in text
+
+
+def test_user_mode_linux_cannot_have_one_and_check_says_so(tmp_path: Path) -> None:
+    file = lab.write(tmp_path, FILE.replace("host: vm\n", "").replace("CCA", "bpf_lbc"))
+    printed = lab.warpbed("check", file, code=2)
+    assert "which User-Mode Linux cannot" in printed and "--host vm" in printed
+
+
+@NEEDS_CLANG
+def test_the_object_decides_the_run_and_travels_with_it(tmp_path: Path) -> None:
+    """Its bytes are part of the identity; a host that sends it says where; a plan without one is known by the same inputs as ever."""
+    plan = planned(tmp_path, "bpf_lbc")
+    (one,) = plan.bpf
+    given = bpf_objects.object_of(bpf_objects.own()["bpf_lbc"])
+    assert (one.cca, one.path) == ("bpf_lbc", str(given)) and from_json(plan.to_json()) == plan
+    (tmp_path / "mine.bpf.o").write_bytes(given.read_bytes() + b"\0")
+    (other,) = planned(tmp_path, "{name: mine, bpf: mine.bpf.o}").bpf
+    assert other.path == str(tmp_path / "mine.bpf.o") and other.sha256 != one.sha256
+    facts = {"key": "k", "modules": []}
+    assert kernel_inputs(facts, plan).modules["bpf_lbc"] == one.sha256
+    assert "bpf" not in str(kernel_inputs(facts, planned(tmp_path, "cubic")).modules)
+    (place,) = bpf.files(plan)
+    assert bpf.sent(plan).bpf == (BpfObject("bpf_lbc", place, one.sha256),) and bpf.files(plan)[place] == given
+
+
+@NEEDS_CLANG
+def test_a_source_that_the_compiler_refuses_is_shown_with_its_words(tmp_path: Path) -> None:
+    source = tmp_path / "mine.bpf.c"
+    source.write_text('#include "cc_bpf.h"\nint nothing;;;\nreturn;\n')
+    with pytest.raises(BuildError, match="expected identifier"):
+        bpf_objects.object_of(source)
+    with pytest.raises(UsageError, match="no such file"):
+        bpf_objects.object_of(tmp_path / "none.bpf.c")
+    source.write_text('#include "cc_bpf.h"\n')
+    made = bpf_objects.object_of(source)
+    assert bpf_objects.object_of(source) == made and made.read_bytes().startswith(b"\x7fELF")
+
+
+@NEEDS_CLANG
+@pytest.mark.parametrize("option", bpf.OPTIONS)
+def test_a_kernel_without_one_of_the_options_is_refused(option: str, tmp_path: Path) -> None:
+    config = dict.fromkeys(bpf.OPTIONS, "y")
+    plan = planned(tmp_path, "bpf_lbc")
+    assert bpf.lacking(plan, config, "the kernel") == []
+    (problem,) = bpf.lacking(plan, config | {option: "n"}, "the kernel")
+    assert option in problem and "--host vm" in problem
+    assert bpf.lacking(planned(tmp_path, "cubic"), {}, "the kernel") == []
+
+
+@NEEDS_CLANG
+@NEEDS_KERNEL
+def test_the_running_kernel_takes_it_sends_by_it_and_is_left_as_it_was() -> None:
+    before = AVAILABLE.read_text().split()
+    path = bpf_objects.object_of(bpf_objects.own()["bpf_lbc"])
+    with agent_bpf.registered([BpfObject("bpf_lbc", str(path), "")]):
+        assert "bpf_lbc" in AVAILABLE.read_text().split()
+        assert _sent_under(b"bpf_lbc", 1 << 20) == 1 << 20
+    assert AVAILABLE.read_text().split() == before
+
+
+@NEEDS_CLANG
+@NEEDS_KERNEL
+def test_a_new_algorithm_in_bpf_is_taken_as_it_is_made(tmp_path: Path) -> None:
+    for folder in ("kernels/template", "kernels/bpf"):
+        shutil.copytree(lab.ROOT / folder, tmp_path / folder)
+    (tmp_path / "experiments").mkdir()
+    source, experiment = new_algorithm("eta", tmp_path, bpf=True)
+    assert "host: vm" in experiment.read_text() and "params" not in experiment.read_text().partition("flows:")[2]
+    with agent_bpf.registered([BpfObject("eta", str(bpf_objects.object_of(source)), "")]):
+        assert _sent_under(b"eta", 1 << 20) == 1 << 20
+    with pytest.raises(UsageError, match=r"kernels/bpf/eta\.bpf\.c"):
+        new_algorithm("eta", tmp_path)
+
+
+@NEEDS_KERNEL
+def test_what_the_kernel_or_libbpf_refuses_is_told_in_their_words(tmp_path: Path) -> None:
+    file = tmp_path / "none.bpf.o"
+    file.write_text("no object")
+    with (
+        pytest.raises(RunError, match="not a proper ELF object"),
+        agent_bpf.registered([BpfObject("x", str(file), "")]),
+    ):
+        pass
+
+
+def _sent_under(algorithm: bytes, size: int) -> int:
+    """Bytes that arrive on a connection of the loopback under an algorithm."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as sender:
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, algorithm)
+        sender.connect(server.getsockname())
+        assert sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0") == algorithm
+        receiver, _ = server.accept()
+        writer = threading.Thread(target=lambda: (sender.sendall(bytes(size)), sender.shutdown(socket.SHUT_WR)))
+        writer.start()
+        with receiver:
+            got = sum(iter(lambda: len(receiver.recv(1 << 16)), 0))
+        writer.join()
+    return got
