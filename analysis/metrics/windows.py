@@ -33,6 +33,26 @@ def cwnd_max_packets(run: RunRecords) -> dict[str, float | None]:
     return by_flow
 
 
+@metric("falls_to_one_packet", needs=(WINDOW,), unit="1", label="Falls to one packet", keyed="flow")
+def falls_to_one_packet(run: RunRecords) -> dict[str, float | None]:
+    """How often each flow's congestion window falls to one packet from more than one, in its whole life.
+
+    A timer that backs off finds the window there already; an algorithm that answers a timeout with more than one packet does not fall.
+    Samples of sockets show it where they come more often than a round trip.
+
+    Source: Afifi 2014 Figs 13 and 18 ("goes to one MSS"); sockets.cwnd_packets, else tcp_info.cwnd_packets.
+    """
+    by_flow: dict[str, float | None] = {}
+    for flow in run.tcp_flows:
+        columns = run.windows.get(flow["flow"])
+        if columns is None:
+            by_flow[flow["flow"]] = None
+            continue
+        cwnd = columns["cwnd_packets"]
+        by_flow[flow["flow"]] = float(np.count_nonzero((cwnd[:-1] > 1) & (cwnd[1:] <= 1)))
+    return by_flow
+
+
 @metric("cwnd_packets", needs=(WINDOW,), unit="packets", label="Window at a time", keyed="flow.seconds")
 def cwnd_packets(run: RunRecords) -> dict[str, float | None]:
     """Congestion window of each flow at a time of the run, in packets: that of the last ACK or sample until then.
@@ -64,10 +84,10 @@ def _window_at(columns: Columns, time_s: float) -> float | None:
 def slow_start_ssthresh_packets(run: RunRecords) -> dict[str, float | None]:
     """Slow-start threshold of each flow in force as its first slow start ends, in packets: an algorithm's estimate, where it makes one.
 
-    Slow start ends where cwnd reaches ssthresh, which is then the value, unless an estimate raises ssthresh above cwnd before
-    cwnd grows any further (SPM's and PaSt's come a round-trip time after cwnd has stopped for them); or where an ACK that
-    acknowledges nothing new, or a timeout, cuts ssthresh (a loss): then the value is the one from before the cut. Null where
-    ssthresh was infinite until then, and where slow start does not end.
+    Slow start ends where cwnd reaches ssthresh, which is then the value, unless an estimate changes ssthresh before cwnd grows
+    any further (SPM's and PaSt's come a round-trip time after cwnd has stopped for them): then that is the value, at once if it
+    is below cwnd. Slow start ends as well where an ACK that acknowledges nothing new, or a timeout, cuts ssthresh (a loss): then
+    the value is the one from before the cut. Null where ssthresh was infinite until then, and where slow start does not end.
 
     Source: Yu 2009 s4.6.3, table 4-1 (estimated ssthresh), RFC 5681 s3.1; sockets.ssthresh_packets, sockets.cwnd_packets,
     sockets.snd_una.
@@ -95,16 +115,18 @@ def _at_end_of_slow_start(columns: Columns) -> float | None:
 
 
 def _reached(cwnd: Any, threshold: Any) -> int | None:
-    """The first row in which the window has reached the threshold for good: what changes next is not a threshold above it."""
+    """The row of the threshold that the window reaches for good: where it then grows further. An estimate that comes before it has grown counts.
+
+    A window that falls meanwhile has not grown: PaSt's is what is left of its last train while the train's ACKs come in.
+    """
     start = 0
     while True:
         places = np.flatnonzero(cwnd[start:] >= threshold[start:])
         if not places.size:
             return None
         end = start + int(places[0])
-        changes = np.flatnonzero((cwnd[end + 1 :] != cwnd[end]) | (threshold[end + 1 :] != threshold[end]))
-        if not changes.size:
+        grown = np.flatnonzero(cwnd[end + 1 :] > cwnd[end])
+        changed = np.flatnonzero(threshold[end + 1 :] != threshold[end])
+        if not changed.size or (grown.size and grown[0] < changed[0]):
             return end
-        start = end + 1 + int(changes[0])
-        if not (threshold[start] > threshold[end] and threshold[start] > cwnd[start]):
-            return end
+        start = end + 1 + int(changed[0])

@@ -71,6 +71,56 @@ FIRST_WINDOW = 45.0
 RTT_S = 0.1
 
 
+WINDOW = 78
+"""Packets under way when the first of them is lost, as in the run that holds Table 3 against Linux (windows.yml)."""
+
+
+def by_table_3(window: int) -> list[float]:
+    """Window after each duplicate ACK and after the ACK that ends the recovery: threshold and three packets, one more a duplicate."""
+    threshold = max(window / 2, 2)
+    grown = [threshold + duplicate for duplicate in range(3, window)]
+    return [window, window, window, *grown, threshold]
+
+
+def by_proportional_reduction(window: int) -> list[float]:
+    """The same by RFC 6937 s3, which Linux has: each ACK lets go what the threshold's share of the delivered packets asks for."""
+    threshold = max(window // 2, 2)
+    seen: list[float] = [window, window, window]
+    flight, sent = window - 3, 0  # two duplicates have left it; the lost packet leaves it with the third, and is sent again
+    for delivered in range(3, window):
+        flight -= 1
+        if flight > threshold:
+            may = -(-delivered * threshold // window) - sent
+        else:
+            may = min(threshold - flight, max(delivered - sent, 1) + 1)
+        may = max(may, 1 if delivered == 3 else 0)
+        flight, sent = flight + may, sent + may
+        seen.append(flight)
+    return [*seen, threshold]
+
+
+def falls_at_once(windows: Sequence[float]) -> int:
+    """Steps from a window to half of it and three packets (within one)."""
+    return sum(abs(low - (high / 2 + 3)) <= 1 for high, low in itertools.pairwise(windows) if low < high - 2)
+
+
+@decides("afifi2014-tab3")
+def _recovery(entry: Entry) -> Iterator[Check]:
+    here, thesis = by_proportional_reduction(WINDOW), by_table_3(WINDOW)
+    shown = falls_at_once(thesis) == 1 and here[-1] == thesis[-1] == WINDOW / 2
+    why = (
+        f"with Table 3's rule in its place the same ACKs set the window from {WINDOW} to {thesis[3]:.0f} packets at the third duplicate, "
+        f"and end at {thesis[-1]:.0f} as well"
+    )
+    words = f"steps in which a window of {WINDOW} packets that loses one falls to its threshold and three packets, by RFC 6937 as Linux has it"
+    yield Check("1", words, falls_at_once(here) == 1, 1, falls_at_once(here), "order", f"its longest step is {_longest(here):.0f} packets",
+                why if shown else "")  # fmt: skip
+
+
+def _longest(windows: Sequence[float]) -> float:
+    return max(a - b for a, b in itertools.pairwise(windows))
+
+
 @decides("afifi2014-tab5")
 def _westwood_filter(entry: Entry) -> Iterator[Check]:
     tau, draw, apart = 0.5, random.Random(1), 0.0  # noqa: S311 (no secret)

@@ -10,6 +10,7 @@ from typing import Any
 
 from analysis import records
 from analysis.arrays import np
+from analysis.models.afifi2014 import falls_at_once
 from analysis.models.checks import Check, relation
 from analysis.reproduction.intervals import within
 from analysis.reproduction.measured import compares, windows
@@ -96,11 +97,10 @@ def _recovery(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
             bool(halves) and all(abs(2 * h - 1) <= CLOSE for h in halves),
             f"{min(halves):.3f} to {max(halves):.3f}",
         )
-        thresholds = dict(series(run, "sockets.parquet", "ssthresh_packets"))
-        jumps = [b - a for (_, a), (_, b) in itertools.pairwise(windows(run)) if b > a + 2]
-        words = "jumps of the window to threshold and three packets when a recovery begins"
+        jumps = falls_at_once([w for _, w in windows(run)])
+        words = "steps in which the window falls to its threshold and three packets as a recovery begins"
         why = "Linux lets the window fall to the threshold in the course of a recovery (proportional rate reduction)"
-        yield Check("1", words, bool(jumps) and bool(thresholds), None, len(jumps), "order", why)
+        yield Check("1", words, jumps >= len(teeth) > 0, len(teeth), jumps, "order", why)
 
 
 def _teeth(trace: Trace) -> list[tuple[float, float]]:

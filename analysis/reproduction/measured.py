@@ -14,6 +14,8 @@ from schema.catalogue import Entry
 Comparison = Callable[[Entry, Sequence[Run]], Iterator[Check]]
 MEASURED: dict[str, tuple[tuple[str, ...], tuple[str, ...], Comparison]] = {}
 """entry → (names of the experiments, parts, function of the entry and the experiments' runs)"""
+EXPLAINED: dict[str, tuple[tuple[str, ...], tuple[str, ...], Comparison]] = {}
+"""The same for experiments in which one thing is changed: what holds there explains a part that another experiment contradicts."""
 BY_METRICS: set[str] = set()
 """Entries whose function reads nothing but metrics that the experiment names: runs of the record will do."""
 
@@ -41,6 +43,25 @@ def compares(
         return function
 
     return register
+
+
+def explains(entry: str, experiment: str, *parts: str) -> Callable[[Comparison], Comparison]:
+    def register(function: Comparison) -> Comparison:
+        EXPLAINED[entry] = ((experiment,), parts, function)
+        return function
+
+    return register
+
+
+Compared = tuple[tuple[str, ...], tuple[str, ...], Comparison, bool]
+"""(experiments, parts, function, whether it explains)"""
+
+
+def compared(entry: str, experiment: str) -> Iterator[Compared]:
+    """What holds the experiment's runs against the entry; of several experiments, the first speaks for all."""
+    for table in (MEASURED, EXPLAINED):
+        if entry in table and table[entry][0][0] == experiment:
+            yield *table[entry], table is EXPLAINED
 
 
 def windows(run: Run) -> list[tuple[float, float]]:

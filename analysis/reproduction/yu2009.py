@@ -85,7 +85,7 @@ def _printed(entry: Entry) -> dict[str, float]:
     return {str(name).lower(): float(value) for name, value in numbers[0]["rows"]}
 
 
-@compares("yu2009-fig2.11", SMALL, "1", "2", "3", "numbers")
+@compares("yu2009-fig2.11", SMALL, "1", "2", "3", "numbers", by_metrics=True)
 def _rates(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     early, totals = by_graph(runs, "initial_packets.5", "rate", "gap"), by_graph(runs, TOTAL, "rate", "gap")
     for cca, name in STARTS.items():
@@ -107,7 +107,7 @@ def _has(known: Mapping[tuple[str, Cell], float], cca: str) -> bool:
     return all((cca, cell) in known for cell in (RATES[0], RATES[-1]))
 
 
-@compares("yu2009-fig2.12", SMALL, "1", "2", "numbers")
+@compares("yu2009-fig2.12", SMALL, "1", "2", "numbers", by_metrics=True)
 def _seconds(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     one, ten = (by_graph(runs, f"initial_packets.{n}", "rate", "gap") for n in (1, 10))
     for cca in ("miss", "js"):
@@ -123,7 +123,7 @@ def _seconds(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     yield from _sums("numbers", runs, _printed(entry))
 
 
-@compares("yu2009-fig2.13", SMALL, "1", "2")
+@compares("yu2009-fig2.13", SMALL, "1", "2", by_metrics=True)
 def _gaps(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     early, totals = by_graph(runs, "initial_packets.5", "rate", "gap"), by_graph(runs, TOTAL, "rate", "gap")
     for cca, name in STARTS.items():
@@ -147,7 +147,7 @@ def _large(runs: Sequence[Run], metric: str) -> Values:
     return by_graph(runs, metric, "rate", "gap", "buffer")
 
 
-@compares("yu2009-fig2.14", LARGE, "1", "2")
+@compares("yu2009-fig2.14", LARGE, "1", "2", by_metrics=True)
 def _large_rates(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     early, totals = _large(runs, "initial_packets.5"), _large(runs, TOTAL)
     for cca in ("liss", "iss"):
@@ -159,7 +159,7 @@ def _large_rates(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         yield below("2", f"total {words}", ratios(totals, cca, SLOW, USUAL))
 
 
-@compares("yu2009-fig2.15", LARGE, "1", "2")
+@compares("yu2009-fig2.15", LARGE, "1", "2", by_metrics=True)
 def _large_gaps(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     early, totals = _large(runs, "initial_packets.5"), _large(runs, TOTAL)
     cells = (RARE, USUAL, DENSE)
@@ -175,7 +175,7 @@ def _large_gaps(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         yield below("2", words, growth(totals, cca, RARE, DENSE), 0.0)
 
 
-@compares("yu2009-fig2.16", LARGE, "1", "2")
+@compares("yu2009-fig2.16", LARGE, "1", "2", by_metrics=True)
 def _large_seconds(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     one, ten = _large(runs, "initial_packets.1"), _large(runs, "initial_packets.10")
     for cca in ("liss", "iss"):
@@ -188,7 +188,7 @@ def _large_seconds(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         yield below("2", f"total of {STARTS[cca]} over Reno's", ratios(_large(runs, TOTAL), cca, USUAL))
 
 
-@compares("yu2009-claim2.7", LARGE, "2", "3", "4")
+@compares("yu2009-claim2.7", LARGE, "2", "3", "4", by_metrics=True)
 def _buffers(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     again, totals = _large(runs, "retransmission_rate"), _large(runs, TOTAL)
     words = "share of the server's packets that are sent again, JS over"

@@ -13,7 +13,8 @@ from analysis.reproduction import afifi2014 as _afifi2014  # noqa: F401 (registe
 from analysis.reproduction import kato2012 as _kato2012  # noqa: F401
 from analysis.reproduction import tokuda2003 as _tokuda2003  # noqa: F401
 from analysis.reproduction import yu2009 as _yu2009  # noqa: F401
-from analysis.reproduction.measured import MEASURED
+from analysis.reproduction import yu2009_transfers as _yu2009_transfers  # noqa: F401
+from analysis.reproduction.measured import EXPLAINED, MEASURED
 from base.errors import Problem, SpecError, UsageError
 from base.nearest import nearest
 from base.paths import ROOT
@@ -87,9 +88,10 @@ def read(root: Path = ROOT) -> Bindings:
             experiment, document = load(path)
             decides, explains = (_named(experiment, which) for which in ("decides", "explains"))
             problems += _problems(experiment, document, entries)
-            measured = {entry: parts for entry, (by, parts, _) in MEASURED.items() if experiment.name in by}
-            for entry, parts in measured.items():
-                decides[entry] = tuple(dict.fromkeys((*decides.get(entry, ()), *parts)))
+            for named, table in ((decides, MEASURED), (explains, EXPLAINED)):
+                for entry, (by, parts, _) in table.items():
+                    if experiment.name in by:
+                        named[entry] = tuple(dict.fromkeys((*named.get(entry, ()), *parts)))
             if decides or explains:
                 bounds.append(Bound(path, experiment, document, decides, explains))
     others = []

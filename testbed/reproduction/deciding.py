@@ -14,7 +14,7 @@ from analysis import claims, published
 from analysis.models import REGISTRY
 from analysis.models.checks import Check
 from analysis.reproduction.beyond import Beyond, Look, look
-from analysis.reproduction.measured import BY_METRICS, MEASURED
+from analysis.reproduction.measured import BY_METRICS, EXPLAINED, MEASURED, compared
 from analysis.reproduction.outcomes import Evidence, Judged, judged, of_checks, of_claim, of_row
 from analysis.reproduction.recorded import NOWHERE, Recorded
 from analysis.results import Run, load_experiment, show
@@ -143,13 +143,11 @@ class Decider:
         yield from self._beside_model(entry, standing)
 
     def _beside_model(self, entry: Entry, standing: Standing) -> Iterator[Evidence]:
-        names, parts, function = MEASURED.get(entry.id, ((), (), None))
-        if function is None or names[0] != standing.prepared.experiment.name:  # of several, the first speaks for all
-            return
-        evidence = list(of_checks(self.checks(entry, standing), standing.bound.file))
-        yield from evidence
-        if not evidence or any(self.standing(bound).missing_params for bound in self._named(names)):
-            yield from (Evidence(part, "order", "not run yet", standing.bound.file) for part in parts)
+        for names, parts, _, explains in compared(entry.id, standing.prepared.experiment.name):
+            evidence = list(of_checks(self.checks(entry, standing), standing.bound.file))
+            if not evidence or any(self.standing(bound).missing_params for bound in self._named(names)):
+                evidence += [Evidence(part, "order", "not run yet", standing.bound.file) for part in parts]
+            yield from (dataclasses.replace(one, explains=True) for one in evidence) if explains else evidence
 
     def beyond(self) -> list[Beyond]:
         """What became of claims on drawn paths and under other choices, in the order of their files."""
@@ -176,7 +174,8 @@ class Decider:
         if not standing.done:
             return list(standing.checks.get(entry.id, ()))
         folders = [run for run in standing.runs if run.path != NOWHERE]
-        return list(MEASURED[entry.id][2](entry, folders))
+        functions = [function for _, _, function, _ in compared(entry.id, standing.prepared.experiment.name)]
+        return [check for function in functions for check in function(entry, folders)]
 
     def record(self, bounds: Sequence[Bound]) -> dict[str, tuple[Experiment, Recorded]]:
         """What the pages need of each experiment that has runs: file → (experiment, runs and comparisons)."""
@@ -186,7 +185,8 @@ class Decider:
             runs = tuple(run for run in standing.runs if run.complete)
             if not runs:
                 continue
-            names = [name for name, (by, _, _) in MEASURED.items() if by[0] == bound.experiment.name]
+            tables = (MEASURED, EXPLAINED)
+            names = [name for one in tables for name, (by, _, _) in one.items() if by[0] == bound.experiment.name]
             checks = {name: tuple(self.checks(self._bindings.entries[name], standing)) for name in names}
             by_file[bound.file] = (
                 bound.experiment,

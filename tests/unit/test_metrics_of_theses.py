@@ -59,8 +59,20 @@ def test_a_window_that_waits_at_the_threshold_for_an_estimate_has_not_left_slow_
     assert ssthresh(*rows, (0.5, 120, 250, 40_000), (0.7, 250, 250, 90_000), (0.8, 251, 250, 95_000)) == 250
     # one that is raised once cwnd has grown on its own comes too late
     assert ssthresh(*rows[:3], (0.4, 33, 32, 30_000), (0.5, 33, 250, 40_000), (0.6, 250, 250, 90_000)) == 32
-    # one that says less ends it
-    assert ssthresh(*rows[:3], (0.4, 32, 20, 30_000)) == 32
+    # one that says less ends it, and is the estimate
+    assert ssthresh(*rows[:3], (0.4, 32, 20, 30_000)) == 20
+    # one that grows past its threshold without an estimate keeps it, whatever comes later
+    assert ssthresh(*rows[:3], (0.4, 33, 32, 30_000), (0.5, 30, 20, 40_000)) == 32
+
+
+def test_a_window_that_counts_down_with_its_last_train_has_not_left_slow_start() -> None:
+    # as PaSt: a train of 32 packets fills the window of 32; it is what is left of the train until the last ACK, which says 1300
+    rows = (0.1, 16, 32, 0), (0.5, 32, 32, 30_000), (0.9, 31, 32, 31_000), (0.91, 1, 32, 61_000), (0.92, 32, 1300, 62_000)
+    assert ssthresh(*rows, (1.4, 64, 1300, 92_000), (5.0, 1300, 1300, 2_000_000), (5.4, 1301, 1300, 2_001_000)) == 1300
+    # a loss on the way keeps what was in force
+    assert ssthresh(*rows, (1.4, 64, 1300, 92_000), (1.5, 32, 32, 92_000)) == 1300
+    # and one within the train, which Reno's threshold then follows
+    assert ssthresh(*rows[:3], (0.92, 16, 16, 31_000)) == 32
 
 
 def test_an_estimate_below_the_window_ends_slow_start_at_once() -> None:
@@ -102,6 +114,14 @@ def test_sampled_windows_have_a_largest_and_no_threshold() -> None:
     values = evaluate(run(flow("f1"), windows={"f1": columns}))
     assert values["cwnd_max_packets"] == {"f1": 12}
     assert values["slow_start_ssthresh_packets"] == {"f1": None}
+
+
+def test_a_fall_to_one_packet_counts_once_however_long_the_timer_backs_off() -> None:
+    # one packet at first is no fall; two falls, the second with a timer that backs off; then one to two packets
+    cwnd = (1, 2, 4, 1, 1, 2, 8, 1, 1, 1, 3, 9, 2)
+    values = evaluate(run(flow("f1"), windows={"f1": windows(*((0.1 * i, w, 9, 0) for i, w in enumerate(cwnd)))}))
+    assert values["falls_to_one_packet"] == {"f1": 2}
+    assert evaluate(run(flow("f1")))["falls_to_one_packet"] == {"f1": None}
 
 
 def test_packets_in_the_first_seconds_are_summed_over_the_connections() -> None:
