@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from analysis.arrays import np
 from analysis.models.afifi2014 import falls_at_once
 from analysis.models.checks import Check, relation
 from analysis.reproduction.intervals import within
-from analysis.reproduction.measured import compares, windows
+from analysis.reproduction.measured import compares, explains, windows
 from analysis.results import Run
 from analysis.statistics import estimate
 from schema.catalogue import Entry
@@ -490,3 +491,18 @@ def _suffers_least(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
             max(kept, key=lambda cca: kept[cca]) == "reno",
             shown,
         )
+
+
+@explains("afifi2014-fig23", "afifi2014-fig23-sack", "3")
+def _windows_three_with_sack(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    yield from _part("3", "with SACK, ", _windows_three(entry, runs))
+
+
+@explains("afifi2014-fig24", "afifi2014-fig23-sack", "2")
+def _rtts_three_with_sack(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    yield from _part("2", "with SACK, ", _rtts_three(entry, runs))
+
+
+def _part(part: str, changed: str, checks: Iterator[Check]) -> Iterator[Check]:
+    """What the same comparison says of one part in an experiment with one thing changed."""
+    yield from (dataclasses.replace(check, says=changed + check.says) for check in checks if check.part == part)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Yu's Table 4-1: cells with their deviations, beside samples whose moments are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from analysis.reproduction.measured import MEASURED
+from analysis.reproduction.yu2009_table import deviation, samples
+from analysis.results import Run
+from schema.catalogue import catalogues
+from tests import lab
+
+
+def starts(cca: str, rate: int, *estimates: float | None) -> list[Run]:
+    return [
+        Run("e", f"{cca}-{rate}-{seed}", Path(), seed, {"cca": cca, "rate": f"{rate}mbit"}, status="complete", verdict="valid",
+            metrics={"slow_start_ssthresh_packets": {"f": value}})
+        for seed, value in enumerate(estimates, start=1)
+    ]  # fmt: skip
+
+
+def test_a_deviation_has_the_interval_of_the_chi_square_tables() -> None:
+    # 4 degrees of freedom: quantiles 0.4844 and 11.143; 9: 2.7004 and 19.023 (any table)
+    for sample, low, high in (((1, 2, 3, 4, 5), 0.4844, 11.143), (range(10), 2.7004, 19.023)):
+        found = deviation([float(x) for x in sample])
+        assert found is not None
+        free = len(sample) - 1
+        assert found[1] == pytest.approx(found[0] * (free / high) ** 0.5, rel=0.01)
+        assert found[2] == pytest.approx(found[0] * (free / low) ** 0.5, rel=0.05)
+    assert deviation([1.0]) is None
+
+
+def test_each_cell_is_held_against_the_printed_mean_and_deviation() -> None:
+    entry = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}["yu2009-tab4.1"]
+    # the table has 2563.9 and 447.9 for Hoe at 400 Mbit/s, 1071.3 and 183.8 for BWE
+    hoe = starts("hoe", 400, 2564 - 600, 2564 - 300, 2564, 2564 + 300, 2564 + 600)
+    bwe = starts("astart_bwe", 400, 500, 501, 502, 503, 504, None)
+    checks = {one.says: one for one in MEASURED[entry.id][2](entry, [*hoe, *bwe])}
+    assert {one.part for one in checks.values()} == {"numbers"}
+    assert [(one.published, one.holds) for one in checks.values()] == [
+        (1071.3, False), (183.8, False), (2563.9, True), (447.9, True)
+    ]  # fmt: skip
+    assert samples(bwe)["astart_bwe", 400.0] == [500, 501, 502, 503, 504]
+    assert not list(MEASURED[entry.id][2](entry, starts("hoe", 400, 2564)))  # one start has no interval
