@@ -146,7 +146,7 @@ def test_a_new_algorithm_in_bpf_is_taken_as_it_is_made(tmp_path: Path) -> None:
         shutil.copytree(lab.ROOT / folder, tmp_path / folder)
     (tmp_path / "experiments").mkdir()
     source, experiment = new_algorithm("eta", tmp_path, bpf=True)
-    assert "host: vm" in experiment.read_text() and "params" not in experiment.read_text().partition("flows:")[2]
+    assert "host: vm" in experiment.read_text() and "increase: 2" not in experiment.read_text()
     with agent_bpf.registered([BpfObject("eta", str(bpf_objects.object_of(source)), "")]):
         assert _sent_under(b"eta", 1 << 20) == 1 << 20
     with pytest.raises(UsageError, match=r"kernels/bpf/eta\.bpf\.c"):
