@@ -115,7 +115,7 @@ def _at_end_of_slow_start(columns: Columns) -> float | None:
 
 
 def _reached(cwnd: Any, threshold: Any) -> int | None:
-    """The row of the threshold that the window reaches for good: where it then grows further. An estimate that comes before it has grown counts.
+    """The row of the threshold that the window reaches for good, where it then grows further; an estimate that comes before counts.
 
     A window that falls meanwhile has not grown: PaSt's is what is left of its last train while the train's ACKs come in.
     """

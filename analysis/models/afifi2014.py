@@ -86,13 +86,14 @@ def by_proportional_reduction(window: int) -> list[float]:
     """The same by RFC 6937 s3, which Linux has: each ACK lets go what the threshold's share of the delivered packets asks for."""
     threshold = max(window // 2, 2)
     seen: list[float] = [window, window, window]
-    flight, sent = window - 3, 0  # two duplicates have left it; the lost packet leaves it with the third, and is sent again
+    flight, sent = (
+        window - 3,
+        0,
+    )  # two duplicates have left it; the lost packet leaves it with the third, and is sent again
     for delivered in range(3, window):
         flight -= 1
-        if flight > threshold:
-            may = -(-delivered * threshold // window) - sent
-        else:
-            may = min(threshold - flight, max(delivered - sent, 1) + 1)
+        share = -(-delivered * threshold // window) - sent
+        may = share if flight > threshold else min(threshold - flight, max(delivered - sent, 1) + 1)
         may = max(may, 1 if delivered == 3 else 0)
         flight, sent = flight + may, sent + may
         seen.append(flight)
@@ -112,7 +113,7 @@ def _recovery(entry: Entry) -> Iterator[Check]:
         f"with Table 3's rule in its place the same ACKs set the window from {WINDOW} to {thesis[3]:.0f} packets at the third duplicate, "
         f"and end at {thesis[-1]:.0f} as well"
     )
-    words = f"steps in which a window of {WINDOW} packets that loses one falls to its threshold and three packets, by RFC 6937 as Linux has it"
+    words = f"steps in which a window of {WINDOW} packets falls to its threshold and three packets, by RFC 6937 as Linux has it"
     yield Check("1", words, falls_at_once(here) == 1, 1, falls_at_once(here), "order", f"its longest step is {_longest(here):.0f} packets",
                 why if shown else "")  # fmt: skip
 

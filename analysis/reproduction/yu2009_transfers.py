@@ -8,6 +8,7 @@ worse"), so all numbers of transfers are added, seed by seed; "in most cases" (F
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -30,7 +31,12 @@ def cells(runs: Sequence[Run], metric: str) -> Cells:
     for run in runs:
         value = run.metrics.get(name)
         value = value.get(key) if isinstance(value, dict) else value
-        if run.counted and run.seed is not None and isinstance(value, int | float) and run.params.get("ack") == "second":
+        if (
+            run.counted
+            and run.seed is not None
+            and isinstance(value, int | float)
+            and run.params.get("ack") == "second"
+        ):
             kind = str(run.params["cca"]), str(run.params["queue"]).startswith("red")
             found.setdefault(kind, {}).setdefault(int(run.params["count"]), {})[run.seed] = float(value)
     return found
@@ -93,10 +99,7 @@ def _most(known: Cells) -> Check:
     counts = sorted(set.intersection(*(set(one) for one in senders)))
     outcomes, shown = [], []
     for count in counts:
-        steps = [
-            more("1", "", larger[count], smaller[count])
-            for smaller, larger in zip(senders, senders[1:], strict=False)
-        ]
+        steps = [more("1", "", larger[count], smaller[count]) for smaller, larger in itertools.pairwise(senders)]
         wrong = any(not step.holds and not step.undecided for step in steps)
         outcomes.append("no" if wrong else "open" if any(step.undecided for step in steps) else "yes")
         means = [sum(one[count].values()) / len(one[count]) for one in senders]

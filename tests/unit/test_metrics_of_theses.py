@@ -67,7 +67,13 @@ def test_a_window_that_waits_at_the_threshold_for_an_estimate_has_not_left_slow_
 
 def test_a_window_that_counts_down_with_its_last_train_has_not_left_slow_start() -> None:
     # as PaSt: a train of 32 packets fills the window of 32; it is what is left of the train until the last ACK, which says 1300
-    rows = (0.1, 16, 32, 0), (0.5, 32, 32, 30_000), (0.9, 31, 32, 31_000), (0.91, 1, 32, 61_000), (0.92, 32, 1300, 62_000)
+    rows = (
+        (0.1, 16, 32, 0),
+        (0.5, 32, 32, 30_000),
+        (0.9, 31, 32, 31_000),
+        (0.91, 1, 32, 61_000),
+        (0.92, 32, 1300, 62_000),
+    )
     assert ssthresh(*rows, (1.4, 64, 1300, 92_000), (5.0, 1300, 1300, 2_000_000), (5.4, 1301, 1300, 2_001_000)) == 1300
     # a loss on the way keeps what was in force
     assert ssthresh(*rows, (1.4, 64, 1300, 92_000), (1.5, 32, 32, 92_000)) == 1300
