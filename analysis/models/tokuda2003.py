@@ -43,10 +43,14 @@ class Path:
 
 @dataclass
 class Connection:
-    """A window with its growth per round trip and what a loss leaves of it."""
+    """A window with its growth per round trip and what a loss leaves of it.
+
+    timeouts: as the thesis has it; without them a burst of losses costs one cut, which is what SACK makes of it
+    """
 
     grows: Callable[[float], float]
     cut: Callable[[float], float]
+    timeouts: bool = True
     W: float = 1.0
     ssthresh: float = math.inf
     sent: float = 0.0
@@ -60,17 +64,17 @@ class Connection:
         if dropped < 1:
             return
         self.W = self.cut(self.W)
-        if dropped >= 2:
+        if dropped >= 2 and self.timeouts:
             self.W = self.cut(self.W)
         self.ssthresh = self.W
-        if dropped >= 3:
+        if dropped >= 3 and self.timeouts:
             self.W, self.ssthresh = 1.0, self.W / 2
 
 
-def throughput_mbps(path: Path, cycles: int = CYCLES) -> tuple[float, float]:
+def throughput_mbps(path: Path, cycles: int = CYCLES, *, timeouts: bool = True) -> tuple[float, float]:
     """(Reno, HighSpeed): windows over round-trip times, added up over the cycles (eqs 5 and 6)."""
-    reno = Connection(lambda _: 1.0, lambda W: W / 2)
-    fast = Connection(THESIS.a, lambda W: (1 - THESIS.b(W)) * W)
+    reno = Connection(lambda _: 1.0, lambda W: W / 2, timeouts)
+    fast = Connection(THESIS.a, lambda W: (1 - THESIS.b(W)) * W, timeouts)
     whole, time_s = 2 * path.tau * path.mu + path.B, 0.0
     for _ in range(cycles):
         while True:
@@ -89,13 +93,15 @@ def throughput_mbps(path: Path, cycles: int = CYCLES) -> tuple[float, float]:
 
 
 @functools.cache
-def figure_6(access_mbps: float, *, buffer: float | None = None) -> list[tuple[int, float, float]]:
+def figure_6(
+    access_mbps: float, *, buffer: float | None = None, timeouts: bool = True
+) -> list[tuple[int, float, float]]:
     """(delay of the link in ms, Reno, HighSpeed in Mbit/s); buffer: packets, None for what the link itself holds there and back."""
     points = []
     for delay_ms in DELAYS_MS:
         B = 2 * delay_ms / 1e3 * MU if buffer is None else buffer
         path = Path(MU, access_mbps * 1e6 / PACKET_BITS, B, ACCESS_S + delay_ms / 1e3)
-        points.append((delay_ms, *throughput_mbps(path)))
+        points.append((delay_ms, *throughput_mbps(path, timeouts=timeouts)))
     return points
 
 
@@ -249,6 +255,36 @@ def _order(entry: Entry) -> Iterator[Check]:
     why = f"counted in Mbit/s Reno lacks {lost[0]:.0f}, {lost[1]:.1f} and {lost[2]:.2f}, which is the printed order"
     yield Check("1", says, shares[0] > shares[1] > shares[2], None, [f"{x:.2f}" for x in shares], "order",
                 "100 Mbit/s lacks most; the other two about the same share", why if lost[0] > lost[1] > lost[2] else "")  # fmt: skip
+
+
+def left_to_gain(*, timeouts: bool) -> float:
+    """How much more than HighSpeed a connection has that fills the link beside the same Reno, at most over the paths of Fig 6; 0.3 is 30 %."""
+    points = [point for access in ACCESS_MBPS for point in figure_6(access, timeouts=timeouts)]
+    return max((MU * PACKET_BITS / 1e6 - reno) / fast - 1 for _, reno, fast in points)
+
+
+@decides("tokuda2003-abstract-30-percent")
+def _gain(entry: Entry) -> Iterator[Check]:
+    """s5.2 has Gentle HighSpeed fill the link: what the analysis leaves unused beside HighSpeed is what there is to gain."""
+    by_thesis, by_sack = (left_to_gain(timeouts=timeouts) for timeouts in (True, False))
+    words = "percent that filling the link adds to HighSpeed's throughput by the analysis of s4.2, at most on the paths of Fig 6"
+    printed_percent = float(printed(entry, "gain_up_to_percent"))
+    close = {way: abs(100 * way - printed_percent) <= 5 for way in (by_thesis, by_sack)}
+    reason = "within 5 (ours)"
+    yield Check(
+        "gain_up_to_percent", words, close[by_thesis], printed_percent, round(100 * by_thesis, 1), "value", reason
+    )
+    yield Check(
+        "1",
+        f"{words}, where a burst of losses costs one cut, as with SACK",
+        close[by_sack],
+        printed_percent,
+        round(100 * by_sack, 1),
+        "order",
+        reason,
+        f"with the timeouts of s4.2 filling the link adds up to {100 * by_thesis:.0f} % to HighSpeed, where a burst costs one cut, as with "
+        f"SACK, {100 * by_sack:.0f} %: HighSpeed nearly fills it itself, and a flow that leaves Reno more has less",
+    )
 
 
 @decides("tokuda2003-s5.1.1-slow-start")

@@ -85,7 +85,7 @@ def _losses(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
 
 # Beside as many SACK flows (s5.1.2)
 
-FLOWS = {"kato2012-fig5_6-1-short": 1, "kato2012-smoothness": 8, "kato2012-fig5_6-64-short": 64}
+FLOWS = {"kato2012-fig5_6-short": 1, "kato2012-smoothness": 8, "kato2012-fig5_6-64-short": 64}
 """How many flows of each kind an experiment has: each has its hosts and its own delay, so that a file has one number of them."""
 BESIDE_TCP = tuple(FLOWS)
 

@@ -16,8 +16,11 @@ GBIT_PER_S = 0.55
 """Virtual Gbit a second of one CPU: quickstart's runs at 50 Mbit/s with captures, on a machine that was busy otherwise."""
 START_S = 4.0
 """Of a run's guest until its clock runs, and of collecting."""
-BYTES_PER_GBIT = {"captures": 55e6, "records": 12e6, "samples": 0.5e6}
-"""What stays, by what a run keeps: captures at both ends, a row per ACK, or samples only (docs/records.md)."""
+BYTES_PER_GBIT = {"captures": 55e6, "records": 1.6e6}
+"""Of captures at both ends and of records with a row per ACK: 900 s of 100 Mbit/s and 3.8 million ACKs are 0.8 MB a Gbit (docs/records.md),
+and twice as much where each packet has an ACK."""
+SAMPLES_BYTES_PER_S = 20e3
+"""Of a virtual second's samples, which no rate changes: 200 s of Kato 2012 Fig 5.16 with queues every 100 ms are 3.4 MB, raw files included."""
 EXAMPLES = 20
 """Runs from which the speed is taken."""
 
@@ -85,7 +88,8 @@ def of_plans(plans: Iterable[Plan], keep: str | None, speed: float = GBIT_PER_S)
     total = Cost()
     for plan in plans:
         gbit = plan.duration_s * rate_bps(plan) / 1e9
-        rows = BYTES_PER_GBIT["records" if plan.captures or plan.tcp_probe else "samples"] * gbit
+        rows = SAMPLES_BYTES_PER_S * plan.duration_s
+        rows += BYTES_PER_GBIT["records"] * gbit if plan.captures or plan.tcp_probe else 0.0
         captured = BYTES_PER_GBIT["captures"] * gbit if plan.captures else 0.0
         stays = captured if keep in (None, "always") else 0.0
         total += Cost(1, plan.duration_s, gbit, START_S + gbit / speed, rows + stays, rows + captured)

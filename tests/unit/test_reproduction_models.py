@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from analysis import records
-from analysis.models import REGISTRY, afifi2014, ho2008, ho2008_rules, ho2008_shares, tokuda2003
+from analysis.models import REGISTRY, afifi2014, ho2008, ho2008_rules, ho2008_shares, kato2012, tokuda2003
 from analysis.models.checks import Check
 from analysis.reproduction import afifi2014 as afifi2014_runs
 from analysis.reproduction import recorded
 from analysis.reproduction import tokuda2003 as tokuda2003_runs
-from analysis.reproduction.measured import MEASURED
+from analysis.reproduction.measured import MEASURED, compares
 from analysis.reproduction.outcomes import judged, of_checks
 from kernels.reference import medley, medley_rounds
 from schema.catalogue import Entry, catalogues
@@ -232,12 +232,16 @@ def test_only_these_calculations_contradict(calculated: dict[str, list[Check]]) 
         *(f"ho2008-fig{figure}" for figure in ho2008_shares.MIXES.values()),
         "ho2008-s5.5-summary",
         "tokuda2003-fig6-order",
+        "tokuda2003-abstract-30-percent",  # the timeouts that Linux does not have
         "afifi2014-claim6.2",
         "kato2012-tab5.1",  # what our module costs, by the benchmark
         "kato2012-tab5.2",
         "kato2012-claim5.2.3",
         "kato2012-claim5.1.2",  # the listing, and our module, against eq 3.1
         "kato2012-fig5.8",
+        "kato2012-fig5.13",  # the thesis' rules on its longest path
+        "kato2012-fig5.14",
+        "kato2012-fig5.15",
         "afifi2014-tab6",  # two losses in a window: a packet too many
         "afifi2014-tab7",  # Linux' westwood has another filter than the Westwood+ of the thesis
     }
@@ -255,3 +259,27 @@ def test_a_model_that_computes_something_else_is_noticed(monkeypatch: pytest.Mon
     judgement = judged(_entries()["ho2008-tab4.1"], list(of_checks(checks, "analysis/models/ho2008.py")))
     assert judgement.outcome == "contradicts"
     assert judgement.failed
+
+
+def test_reno_and_ttfwc_on_a_path_that_nobody_fills() -> None:
+    """Reno from 100 packets on: 625 rounds have 100 + 312 on average, 257 500 packets.
+
+    TFWC stays flat until the open interval raises the mean: after one loss that is inverse(100) = 6685 packets (100^2 / 1.5, and what the timeouts add) or 67 rounds of 100. Then the
+    mean rises by one per 6 packets, and with it eq 2.1's sqrt(1.5 ALI): after k rounds ALI = 6685 + 100 k / 6, so that 558 rounds
+    later the window is about sqrt(1.5 (6685 + 15 000)) = 180 with windows that grow themselves on the way. So the mean lies between 100
+    and 180 packets, and the ratio to Reno's 412 between 0.24 and 0.44.
+    """
+    assert 0.24 < kato2012.beside_reno(0.0, 100) < 0.44
+    assert kato2012.beside_reno(0.0, 100) == kato2012.beside_reno(0.4, 100)  # a first loss is none after which anything is added
+    assert kato2012.beside_reno(0.9, 100) > kato2012.beside_reno(0.0, 100)  # 3 packets instead of 6
+
+
+def test_runs_of_several_experiments_are_compared_by_their_metrics_only() -> None:
+    with pytest.raises(ValueError, match=r"kato2012-fig5\.6: runs of several experiments"):
+        compares("kato2012-fig5.6", ("a", "b"), "1")
+
+
+def test_what_a_full_link_adds_to_highspeed_is_what_timeouts_cost_it() -> None:
+    """Catalogue's `derived` of Fig 6(c), another program's: at 5 ms Reno has 1.43 and HighSpeed 747 Mbit/s of 1000; 998.57 / 747 = 1.337."""
+    assert tokuda2003.left_to_gain(timeouts=True) == pytest.approx(998.57 / 747 - 1, abs=0.001)
+    assert tokuda2003.left_to_gain(timeouts=False) < 0.15
