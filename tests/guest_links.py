@@ -4,9 +4,6 @@
 WARPBED_OUT holds plan.json (as plan.model writes it) and traffic.json: {"s>d1": {"count", "gap_ns", "sizes"}}. What
 arrives is written to s>d1.bin: per frame number, send time, arrival time (ns, from the start of the traffic), length,
 and whether it is as it was sent.
-
-As in a run, network and traffic begin without memory (agent.beginning): how long a boot takes depends on the files of this machine,
-and frames that are asked for at another second leave a nanosecond earlier or later, since a time in seconds is a rounded one.
 """
 
 import errno
@@ -46,7 +43,6 @@ def main() -> None:
     init.mount_all()
     os.chdir("/tmp")
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
-    from agent.beginning import Forgetful
     from agent.namespaces import entered
     from agent.network import BuiltNetwork, load_module
     from agent.schedule import sleep_until
@@ -57,13 +53,9 @@ def main() -> None:
     out = Path(OUT)
     plan = from_json((out / "plan.json").read_text())
     traffic = json.loads((out / "traffic.json").read_text())
-    time.sleep(float(os.environ.get("WARPBED_LATER_S", "0")))
-    pace = Forgetful()
-    pace.gate("booted")
     for module in plan.modules:
         load_module(module.path, module.params)
     network = BuiltNetwork(plan)
-    pace.gate("built")
     senders, receivers, queue = {}, {}, []
     for name in traffic:
         a, b = name.split(">")
