@@ -4,8 +4,14 @@
 WARPBED_OUT holds plan.json (as plan.model writes it) and traffic.json: {"s>d1": {"count", "gap_ns", "sizes"}}. What
 arrives is written to s>d1.bin: per frame number, send time, arrival time (ns, from the start of the traffic), length,
 and whether it is as it was sent.
+
+As in a run, network and traffic begin without memory (agent.beginning): how long a boot takes depends on the files of this machine, since
+each look-up that fails takes virtual time, so compiled Python files matter. Frames leave when they are due, to the nanosecond: a timerfd
+has no slack. A sleep has one nanosecond, which it takes unless another timer of the kernel fires just then, and rounds what it is
+asked for, a float, from wherever the boot had ended.
 """
 
+import ctypes
 import errno
 import heapq
 import json
@@ -26,6 +32,21 @@ SO_TIMESTAMPNS = 35
 ETH_P_ALL = 3
 LONGEST_WAY_S = 5
 FRAME_TYPE = b"\x88\xb5"
+CLOCK_MONOTONIC, TFD_TIMER_ABSTIME = 1, 1
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Alarm:
+    """Wakes this process at times of CLOCK_MONOTONIC, ns."""
+
+    def __init__(self) -> None:
+        self._timer = libc.timerfd_create(CLOCK_MONOTONIC, os.O_CLOEXEC)
+
+    def sleep_until(self, when_ns: int) -> None:
+        setting = (ctypes.c_long * 4)(0, 0, *divmod(when_ns, 10**9))
+        if libc.timerfd_settime(self._timer, TFD_TIMER_ABSTIME, setting, None):
+            raise OSError(ctypes.get_errno(), "timerfd_settime")
+        os.read(self._timer, 8)
 
 
 def frame(number: int, size: int) -> bytes:
@@ -43,19 +64,21 @@ def main() -> None:
     init.mount_all()
     os.chdir("/tmp")
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LANG="C.UTF-8", TERM="dumb")
+    from agent.beginning import Forgetful
     from agent.namespaces import entered
     from agent.network import BuiltNetwork, load_module
-    from agent.schedule import sleep_until
-    from base.linux import exact_timers
     from plan.model import from_json
 
-    exact_timers()
     out = Path(OUT)
     plan = from_json((out / "plan.json").read_text())
     traffic = json.loads((out / "traffic.json").read_text())
+    time.sleep(float(os.environ.get("WARPBED_LATER_S", "0")))
+    pace = Forgetful()
+    pace.gate("booted")
     for module in plan.modules:
         load_module(module.path, module.params)
     network = BuiltNetwork(plan)
+    pace.gate("built")
     senders, receivers, queue = {}, {}, []
     for name in traffic:
         a, b = name.split(">")
@@ -80,11 +103,11 @@ def main() -> None:
     epoch_ns = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns() + start_ns
     heapq.heapify(queue)
     sent: dict[str, list[int]] = {name: [] for name in traffic}
-    slept_ns, now_ns = -1, 0
+    alarm, slept_ns, now_ns = Alarm(), -1, 0
     while queue:
         due_ns, number, name = heapq.heappop(queue)
         if due_ns > slept_ns:  # reading the clock too often without sleeping costs virtual time
-            sleep_until((start_ns + due_ns) / 1e9)
+            alarm.sleep_until(start_ns + due_ns)
             slept_ns, now_ns = due_ns, time.monotonic_ns() - start_ns
         job = traffic[name]
         last = number + 1 if job["gap_ns"] else job["count"]

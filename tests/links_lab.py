@@ -38,11 +38,17 @@ class Traffic:
 
 
 def send(
-    kernel: GuestKernel, folder: Path, jobs: Mapping[str, Traffic], seed: int = 1, how: str = "chain"
+    kernel: GuestKernel,
+    folder: Path,
+    jobs: Mapping[str, Traffic],
+    seed: int = 1,
+    how: str = "chain",
+    later_s: float = 0,
 ) -> dict[str, Any]:
     """All jobs at once, each over a link of its own; arrivals by name in the order of their arrival.
 
     how: links have a chain of events or one event per packet (plan.model.Plan.links)
+    later_s: virtual time that the boot takes longer
     """
     directions = {name: replace(direction(job.words), overhead_ns=job.overhead_ns) for name, job in jobs.items()}
     nodes = {name: f"d{i}" for i, name in enumerate(jobs)}
@@ -61,8 +67,8 @@ def send(
     }
     (folder / "traffic.json").write_text(json.dumps(traffic))
     line = boot.arguments(
-        kernel, 1500, boot.SYSTEM_PYTHON, "loglevel=4", "ipv6.disable_ipv6=1", *boot.shares(kernel, folder),
-        *boot.python(lab.ROOT / "tests/guest_links.py"), start_ns=1, seed=seed,
+        kernel, 1500, boot.SYSTEM_PYTHON, "loglevel=4", "ipv6.disable_ipv6=1", f"WARPBED_LATER_S={later_s}",
+        *boot.shares(kernel, folder), *boot.python(lab.ROOT / "tests/guest_links.py"), start_ns=1, seed=seed,
     )  # fmt: skip
     done = subprocess.run(
         boot.caged(min(os.sched_getaffinity(0)), folder, line), capture_output=True, text=True, check=False,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,14 @@ def test_drawn_links_drop_and_deliver_the_same_frames_at_the_same_times(kernel: 
             assert (events[name][column] == chain[name][column]).all(), jobs[name]
     dropping = [name for name in jobs if len(events[name]) < FRAMES]
     assert len(jobs) / 4 < len(dropping) < len(jobs)
+
+
+def test_how_long_the_boot_took_moves_no_frame(kernel: GuestKernel, tmp_path: Path) -> None:
+    """Else the two ways could not be held against each other: files of this machine decide how long each of their guests boots."""
+    jobs = {f"drawn {number}": replace(drawn(number), count=FRAMES // 10) for number in range(8)}
+    soon, late = (send(kernel, tmp_path / str(s), jobs, how="events", later_s=s) for s in (0, 2.7))
+    for name in jobs:
+        assert len(soon[name]) > 0 and (soon[name] == late[name]).all(), name
 
 
 @pytest.mark.parametrize("case", CASES)
