@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agent import queue_words
 from agent.namespaces import entered, read_offloads, read_sysctls
 
 RECORDED_SYSCTLS = (
@@ -65,7 +64,11 @@ def kernel() -> dict[str, Any]:
 
 
 def node(pid: int, interfaces: list[str]) -> dict[str, Any]:
-    """Sysctls, offloads and queueing disciplines of a node."""
+    """Sysctls, offloads and queueing disciplines of a node.
+
+    A process for each node, although agent.queue_words could do without: it draws random numbers before the first echo, and so decides the
+    IP identifications of a run's pings.
+    """
     with entered(pid):
         done = subprocess.run(["tc", "qdisc", "show"], capture_output=True, text=True)
         return {
@@ -76,19 +79,10 @@ def node(pid: int, interfaces: list[str]) -> dict[str, Any]:
         }
 
 
-_UNKNOWN_OPTIONS = re.compile(r"\[Unknown qdisc, optlen=[0-9]+\] ?")
-"""What tc writes into its JSON of a kind that is younger than tc, such as dualpi2."""
-
-
 def queue_statistics(pid: int) -> list[dict[str, Any]]:
     """What every queueing discipline of a node has sent and dropped: kind, device, bytes, packets, drops."""
     with entered(pid):
-        done = subprocess.run(["tc", "-s", "-j", "qdisc", "show"], capture_output=True, text=True)
-    return [
-        {key: entry.get(key) for key in ("kind", "dev", "parent", "root", "bytes", "packets", "drops", "options")}
-        for entry in json.loads(_UNKNOWN_OPTIONS.sub("", done.stdout) or "[]")
-        if entry.get("kind") not in ("noqueue", "ingress", "clsact")
-    ]
+        return queue_words.statistics()
 
 
 def tools() -> Mapping[str, str | None]:

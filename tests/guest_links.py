@@ -3,7 +3,7 @@
 
 WARPBED_OUT holds plan.json (as plan.model writes it) and traffic.json: {"s>d1": {"count", "gap_ns", "sizes"}}. What
 arrives is written to s>d1.bin: per frame number, send time, arrival time (ns, from the start of the traffic), length,
-and whether it is as it was sent.
+and whether it is as it was sent. queues.json has the queues of every namespace at the end.
 
 As in a run, network and traffic begin without memory (agent.beginning): how long a boot takes depends on the files of this machine, since
 each look-up that fails takes virtual time, so compiled Python files matter. Frames leave when they are due, to the nanosecond: a timerfd
@@ -18,6 +18,7 @@ import json
 import os
 import socket
 import struct
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -138,15 +139,19 @@ def main() -> None:
             good = data == frame(number, sizes[number % len(sizes)])
             records.append(RECORD.pack(number, sent[name][number], arrived, len(data), good))
         (out / f"{name}.bin").write_bytes(b"".join(records))
-    statistics = {name: network_statistics(pid) for name, pid in network.pids().items()}
-    (out / "statistics.json").write_text(json.dumps(statistics))
+    queues = {name: queues_of(pid) for name, pid in network.pids().items()}
+    (out / "queues.json").write_text(json.dumps(queues))
     say("done")
 
 
-def network_statistics(pid: int) -> object:
+def queues_of(pid: int) -> dict[str, object]:
+    """A namespace's queues as the agent tells them, and as tc does."""
     from agent.environment import queue_statistics
+    from agent.namespaces import entered
 
-    return queue_statistics(pid)
+    with entered(pid):
+        shown = subprocess.run(["tc", "-s", "-j", "qdisc", "show"], capture_output=True, text=True).stdout
+    return {"told": queue_statistics(pid), "shown": shown}
 
 
 if __name__ == "__main__":
