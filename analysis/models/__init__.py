@@ -3,7 +3,17 @@
 
 from __future__ import annotations
 
-from analysis.models import afifi2014, ho2008, ho2008_rules, ho2008_shares, kato2012, tokuda2003, yu2009, yu2009_gaps
+from analysis.models import (
+    afifi2014,
+    ho2008,
+    ho2008_rules,
+    ho2008_shares,
+    kato2012,
+    kato2012_shares,
+    tokuda2003,
+    yu2009,
+    yu2009_gaps,
+)
 from analysis.models.checks import REGISTRY, Check, deciders
 
 __all__ = [
@@ -15,6 +25,7 @@ __all__ = [
     "ho2008_rules",
     "ho2008_shares",
     "kato2012",
+    "kato2012_shares",
     "tokuda2003",
     "yu2009",
     "yu2009_gaps",

@@ -22,6 +22,7 @@ class Check:
 
     explained: where it does not hold, the calculation that shows why, and in which the printed result appears
     undecided: what was measured has an interval over the seeds that reaches the bound
+    explains: it decides nothing: it shows why runs contradict the part, and is no claim of the thesis
     """
 
     part: str
@@ -33,6 +34,7 @@ class Check:
     reason: str = ""
     explained: str = ""
     undecided: bool = False
+    explains: bool = False
 
 
 Decider = Callable[[Entry], Iterator[Check]]

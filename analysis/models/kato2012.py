@@ -424,7 +424,7 @@ def _long_path(tp: float, *parts: str) -> Decider:
         alone = round((FAIR_PACKETS - STARTS[0]) * LONG_RTT_S)
         words = f"TTFWC({tp}) over Reno by the thesis' own rules at 320 ms, 200 s from windows of {STARTS} packets on, without a loss"
         why = (
-            f"{words}: {', '.join(map(str, shown))}. Reno adds a packet a round trip, TTFWC by eq 2.1 an eighth of one and less, and in 200 s "
+            f"{words}: {', '.join(map(str, shown))}. Reno adds a packet a round trip, TTFWC by eq 2.1 a small part of one, and in 200 s "
             f"nobody fills the link, for which Reno alone would need {alone} s: they cannot get the same where slow start ends early"
         )
         for part in parts:

@@ -258,7 +258,7 @@ def _order(entry: Entry) -> Iterator[Check]:
 
 
 def left_to_gain(*, timeouts: bool) -> float:
-    """How much more than HighSpeed a connection has that fills the link beside the same Reno, at most over the paths of Fig 6; 0.3 is 30 %."""
+    """What a connection that fills the link beside the same Reno has over HighSpeed, less one, at most on the paths of Fig 6."""
     points = [point for access in ACCESS_MBPS for point in figure_6(access, timeouts=timeouts)]
     return max((MU * PACKET_BITS / 1e6 - reno) / fast - 1 for _, reno, fast in points)
 

@@ -146,7 +146,8 @@ def of_checks(checks: Sequence[Check], by: str) -> Iterator[Evidence]:
     for check in checks:
         held: Held = "undecided" if check.undecided else "holds" if check.holds else "contradicted"
         shown = _shown(check.published), _shown(check.computed)
-        yield Evidence(check.part, check.kind, held, by, check.says, *shown, "" if check.holds else check.reason)
+        reason = "" if check.holds else check.reason
+        yield Evidence(check.part, check.kind, held, by, check.says, *shown, reason, explains=check.explains)
         if check.explained and not check.holds:
             yield Evidence(check.part, check.kind, "holds", by, check.explained, explains=True)
 

@@ -70,10 +70,14 @@ def text(experiments: Mapping[str, tuple[Experiment, Recorded]]) -> str:
         wanted = metrics_of(experiment)
         runs = sorted((_row(run, wanted) for run in recorded.runs if run.complete), key=lambda row: str(row["run"]))
         lines = ",\n".join(f"   {_line(row)}" for row in runs)
-        checks = {entry: [dataclasses.asdict(check) for check in recorded.checks[entry]] for entry in recorded.checks}
+        checks = {entry: [_check(check) for check in recorded.checks[entry]] for entry in recorded.checks}
         shown = "" if not checks else f',\n  "checks": {_line(checks)}'
         blocks.append(f' {json.dumps(name)}: {{\n  "runs": [\n{lines}\n  ]{shown}\n }}')
     return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {key: value for key, value in dataclasses.asdict(check).items() if key != "explains" or value}
 
 
 def metrics_of(experiment: Experiment) -> tuple[str, ...]:

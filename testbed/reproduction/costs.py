@@ -20,7 +20,7 @@ BYTES_PER_GBIT = {"captures": 55e6, "records": 1.6e6}
 """Of captures at both ends and of records with a row per ACK: 900 s of 100 Mbit/s and 3.8 million ACKs are 0.8 MB a Gbit (docs/records.md),
 and twice as much where each packet has an ACK."""
 SAMPLES_BYTES_PER_S = 20e3
-"""Of a virtual second's samples, which no rate changes: 200 s of Kato 2012 Fig 5.16 with queues every 100 ms are 3.4 MB, raw files included."""
+"""Of a virtual second's samples, whatever the rate: 200 s of Kato 2012 Fig 5.16 with queues every 100 ms are 3.4 MB, raw files too."""
 EXAMPLES = 20
 """Runs from which the speed is taken."""
 

@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 
 from analysis import records
-from analysis.models import REGISTRY, afifi2014, ho2008, ho2008_rules, ho2008_shares, kato2012, tokuda2003
+from analysis.models import (
+    REGISTRY,
+    afifi2014,
+    ho2008,
+    ho2008_rules,
+    ho2008_shares,
+    kato2012,
+    kato2012_shares,
+    tokuda2003,
+)
 from analysis.models.checks import Check
 from analysis.reproduction import afifi2014 as afifi2014_runs
 from analysis.reproduction import recorded
@@ -264,13 +273,15 @@ def test_a_model_that_computes_something_else_is_noticed(monkeypatch: pytest.Mon
 def test_reno_and_ttfwc_on_a_path_that_nobody_fills() -> None:
     """Reno from 100 packets on: 625 rounds have 100 + 312 on average, 257 500 packets.
 
-    TFWC stays flat until the open interval raises the mean: after one loss that is inverse(100) = 6685 packets (100^2 / 1.5, and what the timeouts add) or 67 rounds of 100. Then the
-    mean rises by one per 6 packets, and with it eq 2.1's sqrt(1.5 ALI): after k rounds ALI = 6685 + 100 k / 6, so that 558 rounds
+    TFWC stays flat until the open interval raises the mean: after one loss that is inverse(100) = 6685 packets (100^2 / 1.5, and what the
+    timeouts add), 67 rounds of 100. Then the mean rises by one per 6 packets, and with it eq 2.1's sqrt(1.5 ALI): after k rounds ALI = 6685 + 100 k / 6, so that 558 rounds
     later the window is about sqrt(1.5 (6685 + 15 000)) = 180 with windows that grow themselves on the way. So the mean lies between 100
     and 180 packets, and the ratio to Reno's 412 between 0.24 and 0.44.
     """
     assert 0.24 < kato2012.beside_reno(0.0, 100) < 0.44
-    assert kato2012.beside_reno(0.0, 100) == kato2012.beside_reno(0.4, 100)  # a first loss is none after which anything is added
+    assert kato2012.beside_reno(0.0, 100) == kato2012.beside_reno(
+        0.4, 100
+    )  # a first loss is none after which anything is added
     assert kato2012.beside_reno(0.9, 100) > kato2012.beside_reno(0.0, 100)  # 3 packets instead of 6
 
 
@@ -280,6 +291,25 @@ def test_runs_of_several_experiments_are_compared_by_their_metrics_only() -> Non
 
 
 def test_what_a_full_link_adds_to_highspeed_is_what_timeouts_cost_it() -> None:
-    """Catalogue's `derived` of Fig 6(c), another program's: at 5 ms Reno has 1.43 and HighSpeed 747 Mbit/s of 1000; 998.57 / 747 = 1.337."""
+    """Catalogue's `derived` of Fig 6(c), another program's: at 5 ms Reno has 1.43 and HighSpeed 747 of 1000 Mbit/s."""
     assert tokuda2003.left_to_gain(timeouts=True) == pytest.approx(998.57 / 747 - 1, abs=0.001)
     assert tokuda2003.left_to_gain(timeouts=False) < 0.15
+
+
+def test_who_loses_in_a_full_queue_decides_what_ttfwc_gets_beside_reno() -> None:
+    """Kato 2012 s5.2.2: about as much. With losses drawn among all packets flows lose in proportion to what they send, as eq 2.1 has it."""
+    drawn = [kato2012_shares.share_of_reno(0.0, 0.016, seed, added_only=False) for seed in (1, 2)]
+    added = [kato2012_shares.share_of_reno(0.0, 0.016, seed, added_only=True) for seed in (1, 2)]
+    assert all(0.8 <= ratio <= 1.25 for ratio in drawn)
+    assert all(ratio > 3 for ratio in added)
+
+
+def test_an_explaining_check_decides_nothing() -> None:
+    entry = _entries()["kato2012-fig5.16"]
+    run = Check("1", "runs", holds=False, kind="order")
+    why = Check("1", "why", holds=True, kind="order", explains=True)
+    assert [judged(entry, list(of_checks(checks, ""))).word for checks in ([run], [run, why], [why])] == [
+        "contradicts, unexplained",
+        "contradicts, explained",
+        "not bound yet",
+    ]
