@@ -274,9 +274,9 @@ def test_reno_and_ttfwc_on_a_path_that_nobody_fills() -> None:
     """Reno from 100 packets on: 625 rounds have 100 + 312 on average, 257 500 packets.
 
     TFWC stays flat until the open interval raises the mean: after one loss that is inverse(100) = 6685 packets (100^2 / 1.5, and what the
-    timeouts add), 67 rounds of 100. Then the mean rises by one per 6 packets, and with it eq 2.1's sqrt(1.5 ALI): after k rounds ALI = 6685 + 100 k / 6, so that 558 rounds
-    later the window is about sqrt(1.5 (6685 + 15 000)) = 180 with windows that grow themselves on the way. So the mean lies between 100
-    and 180 packets, and the ratio to Reno's 412 between 0.24 and 0.44.
+    timeouts add), 67 rounds of 100. Then the mean rises by one per 6 packets, and with it eq 2.1's sqrt(1.5 ALI): after k rounds ALI is
+    6685 + 100 k / 6, so that 558 rounds later the window is about sqrt(1.5 (6685 + 15 000)) = 180 with windows that grow on the way. So
+    the mean lies between 100 and 180 packets, and the ratio to Reno's 412 between 0.24 and 0.44.
     """
     assert 0.24 < kato2012.beside_reno(0.0, 100) < 0.44
     assert kato2012.beside_reno(0.0, 100) == kato2012.beside_reno(
