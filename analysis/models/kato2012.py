@@ -362,7 +362,7 @@ def gain(tp: float, *, rises_pass: bool) -> float:
 def _gain_of(part: str, tp: float, printed: float) -> Check:
     listed, stated = gain(tp, rises_pass=False), gain(tp, rises_pass=True)
     words = f"gain of TTFWC({tp}) over TTFWC(0.0) at 1 % loss events at random, by the listing's condition, as our module has it"
-    # no explanation: beside TCP the other reading does not give it (fig5.6-5.8-rises-short.yml)
+    # no explanation: whether the other reading gives it beside TCP is for fig5.6-5.8-rises-short.yml to show
     reason = f"within 0.02 (ours); {100 * stated:.1f} % by eq 3.1 as it stands, where a window that has risen at a loss passes as well"
     return Check(
         part,
