@@ -170,7 +170,7 @@ class Decider:
         """What comparing an experiment's runs with a model came to, from the runs' records, else from what was noted of them."""
         if entry.id in BY_METRICS:
             runs = [run for bound in self._named(MEASURED[entry.id][0]) for run in self.standing(bound).runs]
-            return list(MEASURED[entry.id][2](entry, runs))
+            return list(MEASURED[entry.id][2](entry, runs)) if any(run.counted for run in runs) else []
         if not standing.done:
             return list(standing.checks.get(entry.id, ()))
         folders = [run for run in standing.runs if run.path != NOWHERE]
