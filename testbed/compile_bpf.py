@@ -34,7 +34,7 @@ def objects(uses: Sequence[tuple[Loc, Cca]], document: Document, host: str) -> t
         file = Path(document.file).parent / cca.bpf if cca.bpf is not None else bpf_ccas()[cca.name]
         if found.setdefault(cca.name, file) != file:
             raise fail(f"another flow has {found[cca.name]} for it; an algorithm has one object in a run")
-    made = []
+    made: list[BpfObject] = []
     for loc, cca in uses:
         if cca.name in found and cca.name not in {one.cca for one in made}:
             try:

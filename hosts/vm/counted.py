@@ -48,8 +48,8 @@ halt, though what it executed since the clock was last read is not counted yet: 
 thread got this computer's CPU when. A QEMU that records holds a lock while the CPU executes, which its main thread waits for. What it
 records nobody needs, and the clock without it would be the same where that race is not lost."""
 DISK_SETTING = "write-cache=off"
-"""The kernel then asks for no flush. One that has nothing to do is answered at once, which a QEMU that records, and does not sleep, puts off
-for ever (icount_account_warp_timer of 7.2 returns before the queue of such answers is looked at)."""
+"""The kernel then asks for no flush. One that has nothing to do is answered at once, which a QEMU that records, and does not sleep, puts
+off for ever (icount_account_warp_timer of 7.2 returns before the queue of such answers is looked at)."""
 RECIPE = 1
 INIT, PROGRAM = "/warpbed/init", "/warpbed/first.py"
 STARTS_PROGRAM = f"#!/bin/sh\nexec {SYSTEM_PYTHON} -B -I {PROGRAM}\n".encode()

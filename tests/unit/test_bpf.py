@@ -171,7 +171,12 @@ def _sent_under(algorithm: bytes, size: int) -> int:
         sender.connect(server.getsockname())
         assert sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0") == algorithm
         receiver, _ = server.accept()
-        writer = threading.Thread(target=lambda: (sender.sendall(bytes(size)), sender.shutdown(socket.SHUT_WR)))
+
+        def send() -> None:
+            sender.sendall(bytes(size))
+            sender.shutdown(socket.SHUT_WR)
+
+        writer = threading.Thread(target=send)
         writer.start()
         with receiver:
             got = sum(iter(lambda: len(receiver.recv(1 << 16)), 0))

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An algorithm that is a BPF program on a distribution's own kernel, in an emulated machine, against its specification."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from base.cache import sha256_of
+from base.paths import cache_dir
+from collectors.tcp_probe import INFINITE, read
+from hosts.vm.builds import Builds
+from kernels import bpf_objects, stock_machine
+from kernels.reference.base import Ack
+from kernels.reference.lbc import Lbc
+from tests import lab
+
+pytestmark = [
+    pytest.mark.real_host,
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("clang") is None, reason="clang, which makes BPF objects, is not installed"),
+]
+
+SUITE = "bookworm"
+LIMIT = 2
+"""Packets that an ACK of LBC counts for at most (RFC 3465, L)."""
+MSS = 1448
+"""1500 bytes less the headers of IPv4 and TCP, and its time stamps."""
+FILE = """\
+warpbed: 1
+name: bpf
+title: LBC as a BPF program
+duration: 6s
+topology: {name: line, params: {rate: 4mbit, delay: 20ms, buffer: 10p}, links: {d1>r1: {loss: 40%}}}   # of ACKs, so that others cover more
+hosts: {overhead: none}
+flows:
+  - {name: f1, cca: bpf_lbc, from: s1, to: d1}
+"""
+
+
+@pytest.fixture
+def stock_kernel(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian's own kernel instead of the project's; `builds`: the root image is there."""
+    folder = stock_machine.image(SUITE, cache_dir(), own_modules=False)
+    monkeypatch.setenv("WARPBED_TEST_X86_KERNEL", str(folder))
+
+
+def windows(raw: Path) -> list[tuple[int, int, int]]:
+    """Before each ACK of the data: bytes acknowledged since the first event, window, ssthresh."""
+    damage: list[object] = []
+    _, fields = read(raw / "tcp_probe.bin", raw / "tcp_probe.format", damage)  # type: ignore[arg-type]
+    assert not damage
+    port = max(
+        set(fields["sport"].tolist()), key=fields["sport"].tolist().count
+    )  # of the data; iperf3's control says little
+    mine = fields["sport"] == port
+    una, cwnd, ssthresh = (fields[name][mine].astype(np.int64).tolist() for name in ("snd_una", "snd_cwnd", "ssthresh"))
+    return [((a - una[0]) % 2**32, w, s) for a, w, s in zip(una, cwnd, ssthresh, strict=True)]
+
+
+def test_the_windows_are_the_specification_s(stock_kernel: None, tmp_path: Path) -> None:
+    """In slow start to the packet; at the first loss half of the window; in avoidance, until the next loss, within a packet."""
+    results = tmp_path / "results"
+    lab.warpbed("execute", lab.write(tmp_path, FILE), "--host", "vm", "--results", results, timeout_s=1500)
+    (run,) = lab.runs(results / "bpf")
+    assert run["status"] == "complete", run
+    assert run["inputs"]["modules"]["bpf_lbc"] == sha256_of(bpf_objects.object_of(bpf_objects.own()["bpf_lbc"]))
+    follows_lbc(windows(run["path"] / "raw"))
+
+
+def follows_lbc(seen: list[tuple[int, int, int]]) -> None:
+    first_loss = next(i for i, (_, _, ssthresh) in enumerate(seen) if ssthresh < INFINITE)
+    assert first_loss > 20
+    # iperf3's 37 bytes come first and do not fill the window
+    begin = next(i for i, (una, _, _) in enumerate(seen) if una > 0)
+    start = _follows(seen[begin:first_loss], Lbc(float(seen[begin][1])), tolerance=0)
+    assert start > LIMIT  # an ACK has covered more than it counts for
+    ssthresh = seen[first_loss][2]
+    assert abs(ssthresh - seen[first_loss - 1][1] // 2) <= 1
+    # recovery is the kernel's; it ends with the window at ssthresh
+    begin = next(i for i in range(first_loss, len(seen)) if seen[i][1] == ssthresh == seen[i][2])
+    end = next((i for i in range(begin, len(seen)) if seen[i][2] != ssthresh), len(seen))
+    assert end - begin > 100
+    spec = Lbc(float(ssthresh), ssthresh=float(ssthresh))
+    spec.lost = True
+    _follows(seen[begin:end], spec, tolerance=1)
+    assert spec.window > ssthresh + 3
+
+
+def _follows(seen: list[tuple[int, int, int]], spec: Lbc, tolerance: int) -> int:
+    """Hold each window against the specification's; returns the most packets that one ACK covered."""
+    most = 0
+    for (una, cwnd, _), (following, _, _) in itertools.pairwise(seen):
+        assert abs(spec.window - cwnd) <= tolerance
+        acked = -(-(following - una) // MSS)
+        if acked:
+            spec.on_ack(Ack(acked, 0.0, None, 0, 0))
+        most = max(most, acked)
+    return most
