@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 BETWEEN_REGISTRATIONS = 50
@@ -28,26 +29,38 @@ class Sleeper:
         self.name = str(number)
         self.address = f"tcp://127.0.0.1:{10000 + number}"  # nobody connects to it: answers come with events
         self._scheduler, self._versions, self._lengths_s = address, versions, lengths_s
+        self._connect: Callable[..., Any] = importlib.import_module("distributed.comm").connect
         self._executing: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
         """Register; what follows goes on by itself until the scheduler closes the connection."""
-        from distributed.comm import connect
-        from distributed.metrics import time as now
-
-        self._now = now
+        self._now: Callable[[], float] = importlib.import_module("distributed.metrics").time
         # run specifications stay the bytes that they are
-        self._stream: Any = await connect(self._scheduler, deserialize=False)
+        self._stream: Any = await self._connect(self._scheduler, deserialize=False)
         await self._stream.write(
             {
-                "op": "register-worker", "reply": False, "address": self.address, "status": "running", "nthreads": 1,
-                "name": self.name, "now": now(), "resources": {}, "memory_limit": 8 << 30, "local_directory": "/tmp/sleeper",
-                "services": {}, "nanny": None, "pid": os.getpid(), "versions": self._versions, "metrics": self._metrics(),
-                "extra": {}, "stimulus_id": f"worker-connect-{now()}", "server_id": f"Worker-{self.name}",
+                "op": "register-worker",
+                "reply": False,
+                "address": self.address,
+                "status": "running",
+                "nthreads": 1,
+                "name": self.name,
+                "now": self._now(),
+                "resources": {},
+                "memory_limit": 8 << 30,
+                "local_directory": "/tmp/sleeper",
+                "services": {},
+                "nanny": None,
+                "pid": os.getpid(),
+                "versions": self._versions,
+                "metrics": self._metrics(),
+                "extra": {},
+                "stimulus_id": f"worker-connect-{self._now()}",
+                "server_id": f"Worker-{self.name}",
             },
             serializers=["msgpack"],
-        )  # fmt: skip
+        )
         answer = await self._stream.read()
         if answer["status"] != "OK":
             raise RuntimeError(f"the scheduler does not take worker {self.name}: {answer}")
@@ -82,31 +95,46 @@ class Sleeper:
         ended = self._now()
         del self._executing[key]
         answer = {
-            "run": run, "status": "done", "message": "", "worker": self.name, "address": self.address,
-            "wall_s": ended - begun, "entry": None,
-        }  # fmt: skip
+            "run": run,
+            "status": "done",
+            "message": "",
+            "worker": self.name,
+            "address": self.address,
+            "wall_s": ended - begun,
+            "entry": None,
+        }
         told = {"event": "answer", "task": key, "answer": answer}
         finished = {
-            "op": "task-finished", "status": "OK", "key": key, "run_id": message["run_id"], "nbytes": 400, "type": KIND,
-            "typename": "dict", "metadata": {}, "thread": 1, "stimulus_id": f"task-finished-{ended}",
+            "op": "task-finished",
+            "status": "OK",
+            "key": key,
+            "run_id": message["run_id"],
+            "nbytes": 400,
+            "type": KIND,
+            "typename": "dict",
+            "metadata": {},
+            "thread": 1,
+            "stimulus_id": f"task-finished-{ended}",
             "startstops": ({"action": "compute", "start": begun, "stop": ended},),
-        }  # fmt: skip
+        }
         await self._stream.write([{"op": "log-event", "topic": f"warpbed-{session}", "msg": told}, finished])
 
     async def _beat(self, interval_s: float) -> None:
-        from distributed.comm import connect
-
-        comm: Any = await connect(self._scheduler)
+        comm: Any = await self._connect(self._scheduler)
         while True:
             await asyncio.sleep(interval_s)
             now = self._now()
             await comm.write(
                 {
-                    "op": "heartbeat_worker", "reply": True, "address": self.address, "now": now,
-                    "metrics": self._metrics(), "executing": {key: now - begun for key, begun in self._executing.items()},
+                    "op": "heartbeat_worker",
+                    "reply": True,
+                    "address": self.address,
+                    "now": now,
+                    "metrics": self._metrics(),
+                    "executing": {key: now - begun for key, begun in self._executing.items()},
                     "extensions": {},
                 }
-            )  # fmt: skip
+            )
             interval_s = float((await comm.read())["heartbeat-interval"])
 
     async def _keep_alive(self) -> None:
@@ -123,12 +151,20 @@ class Sleeper:
             "managed_bytes": 0,
             "spilled_bytes": {"memory": 0, "disk": 0},
             "transfer": {
-                "incoming_bytes": 0, "incoming_count": 0, "incoming_count_total": 0, "outgoing_bytes": 0,
-                "outgoing_count": 0, "outgoing_count_total": 0,
+                "incoming_bytes": 0,
+                "incoming_count": 0,
+                "incoming_count_total": 0,
+                "outgoing_bytes": 0,
+                "outgoing_count": 0,
+                "outgoing_count_total": 0,
             },
-            "event_loop_interval": 0.02, "cpu": 2.0, "memory": 100 << 20, "time": self._now(),
-            "host_net_io": {"read_bps": 0.0, "write_bps": 0.0}, "num_fds": 30,
-        }  # fmt: skip
+            "event_loop_interval": 0.02,
+            "cpu": 2.0,
+            "memory": 100 << 20,
+            "time": self._now(),
+            "host_net_io": {"read_bps": 0.0, "write_bps": 0.0},
+            "num_fds": 30,
+        }
 
 
 _there: list[Sleeper] = []
@@ -137,9 +173,7 @@ _there: list[Sleeper] = []
 
 async def pool(address: str, count: int, lengths_s: Mapping[str, float]) -> None:
     """That many workers, on this loop."""
-    from distributed.versions import get_versions  # type: ignore[attr-defined]
-
-    versions = get_versions()
+    versions = importlib.import_module("distributed.versions").get_versions()
     made = [Sleeper(number, address, versions, lengths_s) for number in range(count)]
     _there.extend(made)
     for start in range(0, count, BETWEEN_REGISTRATIONS):

@@ -8,6 +8,7 @@ operator gives them; a scheduler's port is a node port.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -22,16 +23,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import jsonschema
-import yaml
+from ruamel.yaml import YAML
 
 from base.linux import die_with_parent
 from tests.waiting import wait_until
 
 DASK = "/apis/kubernetes.dask.org/v1"
-RUNNING = {"phase": "Running", "conditions": [
-    {"type": name, "status": "True"} for name in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
-]}  # fmt: skip
+RUNNING = {
+    "phase": "Running",
+    "conditions": [
+        {"type": name, "status": "True"} for name in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+    ],
+}
 PROGRAMS = {"dask-scheduler": "dask_scheduler", "dask-worker": "dask_worker"}
 
 
@@ -54,8 +57,8 @@ class Cluster:
 
     def create(self, manifest: dict[str, Any]) -> None:
         """As the operator does with a DaskCluster: a scheduler with its service, and the workers of the default group."""
-        version = yaml.safe_load(self.definition.read_text())["spec"]["versions"][0]
-        jsonschema.validate(manifest, version["schema"]["openAPIV3Schema"])
+        version = YAML(typ="safe").load(self.definition)["spec"]["versions"][0]
+        importlib.import_module("jsonschema").validate(pruned(manifest), version["schema"]["openAPIV3Schema"])
         self.created.append(manifest)
         name, place = manifest["metadata"]["name"], f"/api/v1/namespaces/{manifest['metadata']['namespace']}"
         dask = place.replace("/api/v1", DASK)
@@ -95,9 +98,16 @@ class Cluster:
         ]
         line = [sys.executable, "-P", "-m", f"distributed.cli.{PROGRAMS[program]}", *words, *more]
         self.processes.append(
-            subprocess.Popen(line, env={**os.environ, **variables}, cwd=self.folder, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
-        )  # fmt: skip
+            subprocess.Popen(
+                line,
+                env={**os.environ, **variables},
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                preexec_fn=die_with_parent,
+            )
+        )
 
     def delete(self, path: str) -> None:
         self.deleted.append(path.rpartition("/")[2])
@@ -115,6 +125,13 @@ def resource(
 ) -> dict[str, Any]:
     metadata = {"name": name, "namespace": "default", "uid": name, "labels": dict(labels or {})}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **more}
+
+
+def pruned(document: Any) -> Any:
+    """Without nulls, which an API server takes out of fields that may not be null before it looks at them."""
+    if isinstance(document, dict):
+        return {key: pruned(value) for key, value in document.items() if value is not None}
+    return [pruned(one) for one in document] if isinstance(document, list) else document
 
 
 def selected(found: Mapping[str, Any], query: Mapping[str, list[str]]) -> bool:
@@ -185,8 +202,11 @@ def handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
                 return cluster.resources[path]
             if path.startswith(DASK) and not cluster.with_operator:
                 return None
-            items = [one for place, one in cluster.resources.items()
-                     if place.rpartition("/")[0] == path and selected(one, query)]  # fmt: skip
+            items = [
+                one
+                for place, one in cluster.resources.items()
+                if place.rpartition("/")[0] == path and selected(one, query)
+            ]
             return {"items": items} if re.search(r"/[a-z]+s$", path) else None
 
         def _post(self, path: str, query: Mapping[str, list[str]]) -> Mapping[str, Any] | None:
@@ -211,12 +231,18 @@ def serving(cluster: Cluster) -> Iterator[Path]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     file = cluster.folder / "kubeconfig"
-    file.write_text(json.dumps({
-        "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "default"}}],
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
-        "users": [{"name": "u", "user": {"token": "t"}}],
-    }))  # fmt: skip
+    file.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "default"}}],
+                "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
+                "users": [{"name": "u", "user": {"token": "t"}}],
+            }
+        )
+    )
     try:
         yield file
     finally:

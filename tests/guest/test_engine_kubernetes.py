@@ -33,7 +33,7 @@ def cluster(tmp_path: Path) -> kubernetes_lab.Cluster:
     found = entered("exec", "python", "-c", where, environment={"WARPBED_EXTRAS": "kubernetes"})
     assert found.returncode == 0, found.stderr
     (tmp_path / "kube").mkdir()
-    definition = Path(found.stdout.strip()) / "operator/customresources/daskcluster.yaml"
+    definition = Path(found.stdout.strip()) / "operator/deployment/helm/dask-kubernetes-operator/crds/daskcluster.yaml"
     return kubernetes_lab.Cluster(tmp_path / "kube", definition)
 
 

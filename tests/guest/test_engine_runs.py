@@ -53,10 +53,22 @@ class Cluster:
         self, program: str, *arguments: str, environment: dict[str, str] | None = None, before: Sequence[str] = ()
     ) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [*before, sys.executable, "-P", "-m", f"distributed.cli.{program}", "--scheduler-file", str(self.file), *arguments],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self._folder,
+            [
+                *before,
+                sys.executable,
+                "-P",
+                "-m",
+                f"distributed.cli.{program}",
+                "--scheduler-file",
+                str(self.file),
+                *arguments,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self._folder,
             env={**os.environ, **(environment or {})},
-        )  # fmt: skip
+        )
         self._stack.callback(_end, process)
         return process
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,21 +70,33 @@ def test_a_run_comes_home_through_a_bucket(kernel: GuestKernel, bucket: buckets.
     alone = kept_results.results(tmp_path / "alone", lab.SMALL)
     words = [sys.executable, "-P", "-m"]
     file = tmp_path / "scheduler.json"
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started: list[subprocess.Popen[bytes]] = []
     try:
         for program, more, environment in (
             ("dask_scheduler", ["--host", "127.0.0.1", "--port", "0"], {}),
-            ("dask_worker", ["--nthreads", "1", "--no-nanny", "--local-directory", tmp_path / "dask"],
-             {"WARPBED_CACHE": str(tmp_path / "elsewhere")}),
-        ):  # fmt: skip
+            (
+                "dask_worker",
+                ["--nthreads", "1", "--no-nanny", "--local-directory", tmp_path / "dask"],
+                {"WARPBED_CACHE": str(tmp_path / "elsewhere")},
+            ),
+        ):
             line = [*words, f"distributed.cli.{program}", "--scheduler-file", file, "--no-dashboard", *more]
             started.append(subprocess.Popen(line, cwd=tmp_path, env={**os.environ, **environment}, **quiet))
             wait_until(lambda: file.exists() and file.read_text().endswith("}"), while_running=started[-1])
         lab.warpbed(
-            "execute", lab.write(tmp_path, lab.SMALL), "--engine", "dask", "--scheduler", str(json.loads(file.read_text())["address"]),
-            "--results", tmp_path / "runs", "--store", bucket.url, timeout_s=900,
-        )  # fmt: skip
+            "execute",
+            lab.write(tmp_path, lab.SMALL),
+            "--engine",
+            "dask",
+            "--scheduler",
+            str(json.loads(file.read_text())["address"]),
+            "--results",
+            tmp_path / "runs",
+            "--store",
+            bucket.url,
+            timeout_s=900,
+        )
     finally:
         for process in started:
             process.kill()

@@ -18,7 +18,7 @@ LEFT = "0" * 32
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long the janitor has waited, each time."""
     waited: list[float] = []
-    monkeypatch.setattr(janitor.time, "sleep", waited.append)
+    monkeypatch.setattr("testbed.janitor.time.sleep", waited.append)
     return waited
 
 
