@@ -149,6 +149,12 @@ def selected(found: Mapping[str, Any], query: Mapping[str, list[str]]) -> bool:
     return True
 
 
+def kind(name: str, namespaced: bool) -> dict[str, Any]:
+    """A kind of resources, as a server lists those that it knows."""
+    word = name.lower()
+    return {"name": f"{word}s", "singularName": word, "kind": name, "namespaced": namespaced, "shortNames": []}
+
+
 def handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -190,14 +196,7 @@ def handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
             if path == "/apis":
                 return {"groups": []}
             if path == "/api/v1":
-                nodes = {
-                    "name": "nodes",
-                    "singularName": "node",
-                    "namespaced": False,
-                    "kind": "Node",
-                    "shortNames": ["no"],
-                }
-                return {"resources": [nodes]}
+                return {"resources": [kind(name, name != "Node") for name in ("Node", "Pod", "Service")]}
             if path in cluster.resources:
                 return cluster.resources[path]
             if path.startswith(DASK) and not cluster.with_operator:
