@@ -21,7 +21,7 @@ from analysis.results import load_experiment, load_run
 from analysis.terminal import Style
 from base.errors import SpecError, UsageError
 from store import actions, questions
-from testbed import ansible
+from testbed import ansible, experiments
 from testbed.experiments import MAX_RUNS, prepare
 from testbed.finish import finish
 from testbed.runs import count_runs, expand
@@ -66,7 +66,11 @@ def test_a_list_in_the_place_of_a_key_is_refused(tmp_path: Path) -> None:
     assert "a key is no single value" in refusal(tmp_path, lab.SMALL + "? [[a]]\n: c\n")
 
 
-def test_a_sweep_of_too_many_runs_is_counted_and_not_made(tmp_path: Path) -> None:
+def test_a_sweep_of_too_many_runs_is_counted_and_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(*_: object) -> None:
+        pytest.fail("runs are made before they are counted")
+
+    monkeypatch.setattr(experiments, "expand", made)
     values = ", ".join(f"{number}p" for number in range(1, 41))
     names = "abcdefgh"
     sweep = "sweep:\n  parameters: {" + ", ".join(f"{name}: topology.params.buffer" for name in names) + "}\n"
