@@ -144,7 +144,8 @@ def fetch(order: Order) -> None:
             continue
         if artifact.entry is None:
             raise WarpbedError(
-                f"{final}: {artifact.marker} is missing, and this worker does not build it; share the cache (WARPBED_CACHE), or give --store URL"
+                f"{final}: {artifact.marker} is missing, and this worker does not build it; "
+                "share the cache (WARPBED_CACHE), or give --store URL"
             )
         with cache.aside(final, marker=artifact.marker) as work:
             if work is not None:
