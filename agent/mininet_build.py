@@ -24,6 +24,7 @@ from agent.namespaces import disable_offloads, entered, write_sysctls
 from base.errors import WarpbedError
 from network import ipv6
 from network.model import Direction, Network, NodePlan, address_plan
+from network.plain_netlink import plain_qdiscs
 from network.qdisc_netlink import OwnQdisc, create
 from network.rtnetlink import Batch, End, Request, address, neighbour, route, up, veth
 from network.tc import Place, egress, wire
@@ -54,16 +55,22 @@ def send(requests: Iterable[Request]) -> None:
         raise BuildError(str(error.strerror)) from error
 
 
-def configure_queues(places: Iterable[Place]) -> list[OwnQdisc]:
-    """Make queueing disciplines in the current network namespace; returns those of them that are the project's own."""
+def configure_queues(places: Iterable[Place], is_plain: bool = False) -> list[OwnQdisc]:
+    """Make queueing disciplines in the current network namespace; returns those of them that are the project's own.
+
+    is_plain: without a process, as the network has none for which one is needed (network.plain_netlink)
+    """
     all_places = list(places)
     own = [qdisc for place in all_places for qdisc in place.own]
-    for qdisc in own:
+    lines = [line for place in all_places for line in place.lines]
+    plain = plain_qdiscs(lines) if is_plain else None
+    for qdisc in [*own, *(plain or [])]:
         try:
             create(qdisc)
         except OSError as error:
             raise BuildError(str(error.strerror)) from error
-    batch("tc", (line for place in all_places for line in place.lines))
+    if plain is None:
+        batch("tc", lines)
     for source, target in (way for place in all_places for way in place.straight):
         kernel_links.straight(source, target)
     return own
@@ -74,6 +81,8 @@ class WarpNode(MininetNode):  # type: ignore[misc]
 
     holders: ClassVar[Holders] = Holders()
     held: int | None = None
+    are_plain: ClassVar[bool] = False
+    """Whether all queues of the network's nodes can be made without a process."""
     own_qdiscs: Sequence[OwnQdisc] = ()
 
     def startShell(self, mnopts: str | None = None) -> None:
@@ -122,7 +131,8 @@ class WarpNode(MininetNode):  # type: ignore[misc]
             write_sysctls(node_sysctls(plan))
             send(node_requests(plan))
             disable_offloads([interface.name for interface in plan.interfaces])
-            self.own_qdiscs = configure_queues([egress(i.name, i.egress) for i in plan.interfaces])
+            places = [egress(i.name, i.egress) for i in plan.interfaces]
+            self.own_qdiscs = configure_queues(places, WarpNode.are_plain)
         return {}
 
 
@@ -243,6 +253,9 @@ class NetworkTopo(Topo):  # type: ignore[misc]
         if problems:
             raise BuildError("; ".join(problems))
         plans = address_plan(network)
+        interfaces = (i for plan in plans.values() for i in plan.interfaces)
+        lines = (line for i in interfaces for line in egress(i.name, i.egress).lines)
+        WarpNode.are_plain = plain_qdiscs(lines) is not None
         for node in network.nodes:
             self.addHost(node.name, cls=WarpNode, plan=plans[node.name], ip=None)
         ports: dict[str, int] = {node.name: 0 for node in network.nodes}

@@ -45,6 +45,7 @@ class OwnQdisc:
 
     attributes: those that are sent once, as (type, bytes)
     timelines: attribute type → steps
+    plain: options that are no attributes, of the kernel's kinds that have such
     """
 
     interface: str
@@ -53,6 +54,7 @@ class OwnQdisc:
     timelines: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
     parent: int = TC_H_ROOT
     handle: int = HANDLE
+    plain: bytes = b""
 
     @property
     def is_scheduled(self) -> bool:
@@ -167,7 +169,7 @@ def anchor(qdisc: OwnQdisc, start_ns: int) -> None:
 
 
 def _portions(qdisc: OwnQdisc) -> Iterator[bytes]:
-    first = b"".join(attribute(kind, value) for kind, value in qdisc.attributes)
+    first = qdisc.plain + b"".join(attribute(kind, value) for kind, value in qdisc.attributes)
     for kind, steps in qdisc.timelines:
         for start in range(0, len(steps), STEPS_PER_MESSAGE):
             part = b"".join(_STEP.pack(*step) for step in steps[start : start + STEPS_PER_MESSAGE])

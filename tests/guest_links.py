@@ -73,7 +73,7 @@ def main() -> None:
     out = Path(OUT)
     plan = from_json((out / "plan.json").read_text())
     traffic = json.loads((out / "traffic.json").read_text())
-    time.sleep(float(os.environ.get("WARPBED_LATER_S", "0")))
+    time.sleep(float(os.environ.get("GUEST_LATER_S", "0")))
     pace = Forgetful()
     pace.gate("booted")
     for module in plan.modules:

@@ -68,7 +68,7 @@ def send(
     }
     (folder / "traffic.json").write_text(json.dumps(traffic))
     line = boot.arguments(
-        kernel, 1500, boot.SYSTEM_PYTHON, "loglevel=4", "ipv6.disable_ipv6=1", f"WARPBED_LATER_S={later_s}",
+        kernel, 1500, boot.SYSTEM_PYTHON, "loglevel=4", "ipv6.disable_ipv6=1", f"GUEST_LATER_S={later_s}",
         *boot.shares(kernel, folder), *boot.python(lab.ROOT / "tests/guest_links.py"), start_ns=1, seed=seed,
     )  # fmt: skip
     done = subprocess.run(
