@@ -61,7 +61,9 @@ def _without_initial_ram_disk(package: Path, steps: Steps) -> None:
         if text.count(WANTED) != 1:
             raise BuildError(f"make bindeb-pkg made a {name} that does not say '{WANTED}'")
         script.write_text(text.replace(WANTED, "export INITRD=No"))
-    steps.run("packing the kernel again", "dpkg-deb", "--root-owner-group", "--build", root, package, cwd=package.parent)
+    steps.run(
+        "packing the kernel again", "dpkg-deb", "--root-owner-group", "--build", root, package, cwd=package.parent
+    )
     shutil.rmtree(root)
 
 

@@ -123,7 +123,9 @@ def test_a_worker_that_shares_no_files_fetches_what_it_needs_by_key(
         "cca=cubic",
         code=1,
     )  # fmt: skip
-    assert output.count("is missing, and this worker does not build it") == 1 and "worker far" in output, "one clear error"
+    assert output.count("is missing, and this worker does not build it") == 1 and "worker far" in output, (
+        "one clear error"
+    )
     url = f"file://{tmp_path}/store"
     lab.warpbed(
         "execute", file, "--engine", "dask", "--scheduler", cluster.address, "--results", tmp_path / "dask", "--store",
