@@ -114,8 +114,8 @@ def _recovery(entry: Entry) -> Iterator[Check]:
         f"and end at {thesis[-1]:.0f} as well"
     )
     words = f"steps in which a window of {WINDOW} packets falls to its threshold and three packets, by RFC 6937 as Linux has it"
-    yield Check("1", words, falls_at_once(here) == 1, 1, falls_at_once(here), "order", f"its longest step is {_longest(here):.0f} packets",
-                why if shown else "")  # fmt: skip
+    step = f"its longest step is {_longest(here):.0f} packets"
+    yield Check("1", words, falls_at_once(here) == 1, 1, falls_at_once(here), "order", step, why if shown else "")
 
 
 def _longest(windows: Sequence[float]) -> float:

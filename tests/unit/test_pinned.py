@@ -47,7 +47,7 @@ def test_the_lock_names_each_package_once_with_its_hash() -> None:
 
 
 def test_without_it_a_run_says_what_to_do(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(WarpbedError, match=r"\./warpbed run makes it\. WARPBED_USERLAND=host"):
+    with pytest.raises(WarpbedError, match=r"\./warpbed run builds it, WARPBED_USERLAND=host"):
         pinned.root()
     monkeypatch.setenv(pinned.SETTING, "host")
     assert pinned.root() is None and userland.userland() == userland.installed()

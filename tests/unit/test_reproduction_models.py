@@ -243,6 +243,7 @@ def test_only_these_calculations_contradict(calculated: dict[str, list[Check]]) 
         "tokuda2003-fig6-order",
         "tokuda2003-abstract-30-percent",  # the timeouts that Linux does not have
         "afifi2014-claim6.2",
+        "afifi2014-tab3",  # Linux lets the window fall in the course of a recovery
         "kato2012-tab5.1",  # what our module costs, by the benchmark
         "kato2012-tab5.2",
         "kato2012-claim5.2.3",

@@ -16,10 +16,18 @@ from tests import lab
 
 def starts(cca: str, rate: int, *estimates: float | None) -> list[Run]:
     return [
-        Run("e", f"{cca}-{rate}-{seed}", Path(), seed, {"cca": cca, "rate": f"{rate}mbit"}, status="complete", verdict="valid",
-            metrics={"slow_start_ssthresh_packets": {"f": value}})
+        Run(
+            "e",
+            f"{cca}-{rate}-{seed}",
+            Path(),
+            seed,
+            {"cca": cca, "rate": f"{rate}mbit"},
+            status="complete",
+            verdict="valid",
+            metrics={"slow_start_ssthresh_packets": {"f": value}},
+        )
         for seed, value in enumerate(estimates, start=1)
-    ]  # fmt: skip
+    ]
 
 
 def test_a_deviation_has_the_interval_of_the_chi_square_tables() -> None:
