@@ -24,8 +24,13 @@ def digests(folder: Path, parts: Sequence[str] = PARTS) -> dict[str, str]:
     return {str(file.relative_to(folder)): _digest(file) for part in parts for file in _files(folder / part)}
 
 
-def problems(folder: Path, document: Mapping[str, Any], parts: Sequence[str] = PARTS) -> list[str]:
-    """What is not as it was when the run was finished, a sentence per file; nothing for a run from before digests were kept."""
+def problems(
+    folder: Path, document: Mapping[str, Any], parts: Sequence[str] = PARTS, may_lack: Sequence[str] = ()
+) -> list[str]:
+    """What is not as it was when the run was finished, a sentence per file; nothing for a run from before digests were kept.
+
+    may_lack: patterns, as of pathlib.PurePath.match, of files that may have been removed
+    """
     if KEY not in document:
         return []
     kept = document[KEY]
@@ -33,8 +38,9 @@ def problems(folder: Path, document: Mapping[str, Any], parts: Sequence[str] = P
         return [f"run.json: {KEY} is {type(kept).__name__}, not an object"]
     recorded = {name: value for name, value in kept.items() if name.partition("/")[0] in parts}
     current = digests(folder, parts)
+    removed = sorted(recorded.keys() - current.keys())
     return [
-        *(f"{name}: has been removed" for name in sorted(recorded.keys() - current.keys())),
+        *(f"{name}: has been removed" for name in removed if not any(Path(name).match(one) for one in may_lack)),
         *(f"{name}: was not there when the run was finished" for name in sorted(current.keys() - recorded.keys())),
         *(
             f"{name}: was changed"

@@ -113,7 +113,7 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
         sockets_interval_s=_interval(samplers.sockets),
         queues_interval_s=_interval(samplers.queues),
         modules=modules,
-        bpf=compile_bpf.objects(ccas_of(experiment), document, experiment.host),
+        bpf=compile_bpf.objects(ccas_of(experiment), document, in_virtual=not exact),
         cca_params=in_tree_params(ccas_of(experiment), document),
         recorded_by=experiment.virtual.recorded_by or "kernel",
         links=experiment.virtual.links or "events",

@@ -15,8 +15,11 @@ from schema.load import Document, Loc
 from schema.names import bpf_ccas
 
 
-def objects(uses: Sequence[tuple[Loc, Cca]], document: Document, host: str) -> tuple[BpfObject, ...]:
-    """One object per algorithm. Raises SpecError for a host that cannot have any, and a file that is none or cannot be made."""
+def objects(uses: Sequence[tuple[Loc, Cca]], document: Document, in_virtual: bool) -> tuple[BpfObject, ...]:
+    """One object per algorithm. in_virtual: the run is one of the virtual host, which cannot have any.
+
+    Raises SpecError there, and for a file that is none or cannot be made.
+    """
     found: dict[str, Path] = {}
     for loc, cca in uses:
         if cca.bpf is None and cca.name not in bpf_ccas():
@@ -26,7 +29,7 @@ def objects(uses: Sequence[tuple[Loc, Cca]], document: Document, host: str) -> t
             where = ".".join(map(str, place))
             return SpecError([Problem(document.file, document.line(place), where, f"{name}: {message}")])
 
-        if host == "virtual":
+        if in_virtual:
             raise fail(
                 "BPF programs need a kernel that translates them (CONFIG_BPF_JIT), which User-Mode Linux cannot; run it with "
                 "--host vm and a distribution's own kernel (docs/hosts.md#bpf), or --host local or lab"

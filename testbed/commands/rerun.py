@@ -125,17 +125,7 @@ def _recorded(folder: Path, one: Recorded) -> tuple[Run, ...]:
                 )
             )
         document = json.loads((place / "run.json").read_text(encoding="utf-8"))
-        left_out = {
-            line.partition(":")[0]
-            for line in integrity.problems(place, document)
-            if line.endswith("not there any more")
-        }
-        wrong = [
-            line
-            for line in integrity.problems(place, document)
-            if line.partition(":")[0] not in left_out
-            or not any(Path(line.partition(":")[0]).match(one) for one in BULKY)
-        ]
+        wrong = integrity.problems(place, document, may_lack=BULKY)
         if wrong:
             raise UsageError(integrity.said(Path("results", one.name, name), wrong, "ask who made the bundle"))
         runs.append(run)

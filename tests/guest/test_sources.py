@@ -121,6 +121,8 @@ APART = {
     # when a band of 5 % is entered: two intervals of 100 ms are five round trips
     "convergence_baserrts": 5.0,
     "adaptation_rtts": 5.0,
+    # a sample every 100 ms may miss a window that has grown again within two round trips
+    "falls_to_one_packet": 1.0,
 }
 """How far it may lie apart, of quantities that are near nothing or counted in steps."""
 BY_SINGLE_PACKETS: dict[str, set[str]] = {

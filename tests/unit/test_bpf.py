@@ -19,8 +19,6 @@ from hosts.identity import kernel_inputs
 from kernels import bpf_objects
 from kernels.errors import BuildError
 from plan.model import BpfObject, Plan, from_json
-from schema.load import Document
-from testbed.compile import compile_plan
 from testbed.experiments import prepare
 from testbed.new_algorithm import new_algorithm
 from tests import lab
@@ -56,7 +54,7 @@ def said(folder: Path, cca: str, text: str = FILE) -> str:
 
 def planned(folder: Path, cca: str) -> Plan:
     file = lab.write(folder, FILE.replace("CCA", cca))
-    return compile_plan(prepare(file).runs[0].experiment, Document(str(file), FILE), 1)
+    return prepare(file, host="vm").plans[0]
 
 
 @pytest.mark.parametrize(
