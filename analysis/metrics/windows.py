@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from analysis.arrays import np
@@ -22,15 +23,12 @@ def cwnd_max_packets(run: RunRecords) -> dict[str, float | None]:
 
     Source: Afifi 2014 ch. 8 (largest cwnd of each algorithm); sockets.cwnd_packets, else tcp_info.cwnd_packets.
     """
-    by_flow: dict[str, float | None] = {}
-    for flow in run.tcp_flows:
-        columns = run.windows.get(flow["flow"])
-        if columns is None:
-            by_flow[flow["flow"]] = None
-            continue
+
+    def largest(columns: Columns) -> float | None:
         inside = (columns["t_s"] >= run.window.start_s) & (columns["t_s"] <= run.window.end_s)
-        by_flow[flow["flow"]] = float(columns["cwnd_packets"][inside].max()) if inside.any() else None
-    return by_flow
+        return float(columns["cwnd_packets"][inside].max()) if inside.any() else None
+
+    return _by_flow(run, largest)
 
 
 @metric("falls_to_one_packet", needs=(WINDOW,), unit="1", label="Falls to one packet", keyed="flow")
@@ -42,15 +40,12 @@ def falls_to_one_packet(run: RunRecords) -> dict[str, float | None]:
 
     Source: Afifi 2014 Figs 13 and 18 ("goes to one MSS"); sockets.cwnd_packets, else tcp_info.cwnd_packets.
     """
-    by_flow: dict[str, float | None] = {}
-    for flow in run.tcp_flows:
-        columns = run.windows.get(flow["flow"])
-        if columns is None:
-            by_flow[flow["flow"]] = None
-            continue
+
+    def falls(columns: Columns) -> float:
         cwnd = columns["cwnd_packets"]
-        by_flow[flow["flow"]] = float(np.count_nonzero((cwnd[:-1] > 1) & (cwnd[1:] <= 1)))
-    return by_flow
+        return float(np.count_nonzero((cwnd[:-1] > 1) & (cwnd[1:] <= 1)))
+
+    return _by_flow(run, falls)
 
 
 @metric("cwnd_packets", needs=(WINDOW,), unit="packets", label="Window at a time", keyed="flow.seconds")
@@ -69,6 +64,12 @@ def cwnd_packets(run: RunRecords) -> dict[str, float | None]:
             if time_s <= run.window.end_s:
                 by_time[f"{flow['flow']}.{time_s}"] = None if columns is None else _window_at(columns, time_s)
     return by_time
+
+
+def _by_flow(run: RunRecords, value: Callable[[Columns], float | None]) -> dict[str, float | None]:
+    """A value of each flow's windows; null for a flow that has none."""
+    windows = {flow["flow"]: run.windows.get(flow["flow"]) for flow in run.tcp_flows}
+    return {name: None if columns is None else value(columns) for name, columns in windows.items()}
 
 
 def _window_at(columns: Columns, time_s: float) -> float | None:
