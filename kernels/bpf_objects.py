@@ -23,7 +23,11 @@ SOURCE_END, OBJECT_END = ".bpf.c", ".o"
 NAME = re.compile(r"[a-z][a-z0-9_]{0,14}")
 """The kernel has 15 characters for an algorithm's name."""
 COMPILER = "clang"
-FLAGS = ("-O2", "-g", "-Wall", "-Werror", "-target", "bpf", "-I", str(FOLDER), "-I", "/usr/include/x86_64-linux-gnu")
+SOURCE_AT = "/warpbed"
+"""Where a source seems to lie: the description has its path, and the object's digest is part of a run's identity."""
+FLAGS = (
+    "-O2", "-g", f"-fdebug-compilation-dir={SOURCE_AT}", "-Wall", "-Werror", "-target", "bpf", "-I", "/usr/include/x86_64-linux-gnu"
+)  # fmt: skip
 """-g: libbpf finds the kernel's structures by the description that debugging has."""
 REMEDY = "As root: apt-get install --no-install-recommends clang libbpf-dev libc6-dev linux-libc-dev"
 ELF, MACHINE_AT, BPF_MACHINE = b"\x7fELF", 18, 247
@@ -61,7 +65,12 @@ def _built(source: Path) -> Path:
     name = f"{source.name.removesuffix('.c')}{OBJECT_END}"
     with aside(final, marker=name) as made:
         if made:
-            line = [COMPILER, *FLAGS, "-I", str(source.parent), "-c", str(source), "-o", str(made[0] / name)]
+            folders = [
+                word
+                for folder in (FOLDER, source.parent)
+                for word in ("-I", str(folder), f"-ffile-prefix-map={folder}={SOURCE_AT}")
+            ]
+            line = [COMPILER, *FLAGS, *folders, "-c", str(source), "-o", str(made[0] / name)]
             completed = subprocess.run(line, capture_output=True, text=True)
             if completed.returncode:
                 raise BuildError(

@@ -116,6 +116,21 @@ def test_a_source_that_the_compiler_refuses_is_shown_with_its_words(tmp_path: Pa
 
 
 @NEEDS_CLANG
+def test_where_a_source_lies_leaves_no_trace_in_its_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its digest is part of a run's identity, and its length decides when a machine has read it."""
+    objects = []
+    for name in ("here", "a/much/longer/path"):
+        folder, cache = tmp_path / name, tmp_path / "caches" / name
+        folder.mkdir(parents=True)
+        shutil.copy(bpf_objects.own()["bpf_lbc"], folder)
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(bpf_objects, "cache_dir", lambda cache=cache: cache)
+        objects.append(bpf_objects.object_of(folder / "bpf_lbc.bpf.c"))
+    assert objects[0] != objects[1] and objects[0].read_bytes() == objects[1].read_bytes()
+    assert str(lab.ROOT).encode() not in objects[0].read_bytes()
+
+
+@NEEDS_CLANG
 @pytest.mark.parametrize("option", bpf.OPTIONS)
 def test_a_kernel_without_one_of_the_options_is_refused(option: str, tmp_path: Path) -> None:
     config = dict.fromkeys(bpf.OPTIONS, "y")
