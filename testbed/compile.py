@@ -69,10 +69,13 @@ DEFAULT_RATE_BPS = 10**10
 """What a path without any rate counts as when buffers are sized."""
 
 
-def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exact: bool = False) -> Plan:
+def compile_plan(
+    experiment: Experiment, document: Document, seed: int = 1, exact: bool = False, host: str | None = None
+) -> Plan:
     """The agent's plan of a resolved experiment (one without a sweep) and a seed, which random traffic comes from.
 
     exact: hosts take no time of the model's for a packet, as those in real time, which take their own
+    host: the kind that executes it, where it is not the experiment's
 
     Raises SpecError for flows between unknown nodes, and whatever `network_of` raises.
     """
@@ -93,7 +96,8 @@ def compile_plan(experiment: Experiment, document: Document, seed: int = 1, exac
     starts = compile_starts.starts(experiment, document, flows, ports)
     flows += tuple(compile_traffic.flow_plans(experiment, when))
     modules = tuple(_modules(experiment, document, network, starts))
-    _check_kernel(experiment, document, network)
+    if (host or experiment.host) == "virtual":
+        _check_kernel(experiment, document, network)
     _check_ecn(experiment, document)
     compile_ipv6.check(experiment, document, starts)
     samplers, buffers = experiment.samplers, socket_buffers(network, flows)
@@ -165,13 +169,12 @@ def _check_nodes(experiment: Experiment, document: Document, network: Network) -
 
 def _check_kernel(experiment: Experiment, document: Document, network: Network) -> None:
     """What the virtual host's kernel cannot do is an error of the file; other hosts are asked when they are prepared."""
-    if experiment.host == "virtual":
-        line = document.line(("topology",))
-        lacks = abilities.missing(
-            network, abilities.virtual_config(kernel_series.of(experiment.kernel)), abilities.project_modules()
-        )
-        if lacks:
-            raise SpecError([Problem(document.file, line, "topology", text) for text in lacks])
+    line = document.line(("topology",))
+    lacks = abilities.missing(
+        network, abilities.virtual_config(kernel_series.of(experiment.kernel)), abilities.project_modules()
+    )
+    if lacks:
+        raise SpecError([Problem(document.file, line, "topology", text) for text in lacks])
 
 
 def _check_ecn(experiment: Experiment, document: Document) -> None:

@@ -56,8 +56,9 @@ def prepare(path: Path, seed: int | None = None, host: str | None = None) -> Pre
     for run in runs:
         key = run.experiment.model_dump_json() + (str(run.seed) if is_random(run.experiment) else "")
         if key not in cached:
-            exact = (host or run.experiment.host) != "virtual"
-            cached[key] = compile_plan(run.experiment, run.document, run.seed, exact)
+            kind = host or run.experiment.host
+            exact = kind != "virtual"
+            cached[key] = compile_plan(run.experiment, run.document, run.seed, exact, kind)
             findings += lint(cached[key])
             findings += [] if exact else phase_effects(cached[key])
         plans.append(cached[key])

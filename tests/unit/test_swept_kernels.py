@@ -148,6 +148,19 @@ def test_a_word_that_one_of_the_kernels_lacks_is_refused_with_that_kernels_name(
     assert len(prepare(lab.write(tmp_path, swept("['7.2']", more="hosts: {ecn: accurate}\n"))).runs) == 1
 
 
+def test_the_virtual_host_s_kernel_is_asked_only_where_it_executes(tmp_path: Path) -> None:
+    """By the host of the command line where there is one, whatever the file says."""
+    text = lab.SMALL.replace("buffer: 40p", "buffer: 40p, queue: dualpi2 ecn")
+    file = lab.write(tmp_path, f"{text}kernel: '6.12'\n")
+    with pytest.raises(SpecError, match="CONFIG_NET_SCH_DUALPI2"):
+        prepare(file)
+    assert len(prepare(file, host="vm").runs) == 1
+    with_host = lab.write(tmp_path, f"{text}kernel: '6.12'\nhost: vm\n")
+    assert len(prepare(with_host).runs) == 1
+    with pytest.raises(SpecError, match="CONFIG_NET_SCH_DUALPI2"):
+        prepare(with_host, host="virtual")
+
+
 @pytest.mark.parametrize("kind", ["local", "lab"])
 def test_hosts_with_a_kernel_of_their_own_refuse_and_say_which_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
