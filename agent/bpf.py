@@ -13,11 +13,13 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from agent import bpf_left
+from agent.bpf_left import LIBRARY
 from agent.errors import RunError
 from plan.model import BpfObject
 
-LIBRARY = "libbpf.so.1"
 KERNELS_OWN = Path("/sys/kernel/btf/vmlinux")
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 STRUCT_OPS = 26
 """BPF_MAP_TYPE_STRUCT_OPS (linux/bpf.h)."""
 LIBBPFS_OWN = 4000
@@ -87,34 +89,50 @@ def registered(objects: Iterable[BpfObject]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _registered(library: _Libbpf, one: BpfObject) -> Iterator[None]:
-    def failed(what: str) -> RunError:
-        number = ctypes.get_errno()
-        reason = f": {os.strerror(number)}" if 0 < number < LIBBPFS_OWN else ""
-        return RunError("bpf", one.cca, f"{what}{reason}\n{library.words}".strip())
-
     opened = library.pointer("bpf_object__open_file", os.fsencode(one.path), None)
     if opened is None:
-        raise failed(f"{one.path} is no BPF object")
-    handle, links = ctypes.c_void_p(opened), []
+        raise _failed(library, one, f"{one.path} is no BPF object")
+    handle, link = ctypes.c_void_p(opened), None
     try:
         if library.number("bpf_object__load", handle):
-            raise failed("the kernel does not take it")
-        entry = library.pointer("bpf_object__next_map", handle, None)
-        while entry is not None:
-            if library.number("bpf_map__type", ctypes.c_void_p(entry)) == STRUCT_OPS:
-                link = library.pointer("bpf_map__attach_struct_ops", ctypes.c_void_p(entry))
-                if link is None:
-                    raise failed("it cannot be registered")
-                links.append(link)
-            entry = library.pointer("bpf_object__next_map", handle, ctypes.c_void_p(entry))
-        if not links:
-            raise RunError(
-                "bpf",
-                one.cca,
-                f"{one.path} has no struct_ops; an algorithm is a struct tcp_congestion_ops in .struct_ops",
-            )
+            raise _failed(library, one, "the kernel does not take it")
+        link = _attached(library, handle, one)
         yield
     finally:
-        for link in links:
-            library.number("bpf_link__destroy", ctypes.c_void_p(link))
+        if link is not None:
+            library.number("bpf_link__destroy", link)
         library.pointer("bpf_object__close", handle)
+
+
+def _attached(library: _Libbpf, handle: ctypes.c_void_p, one: BpfObject) -> ctypes.c_void_p:
+    """Register that one of the object's struct_ops which has the algorithm's name.
+
+    Others may be in the object: the kernel's own bpf_dctcp has one that is no whole algorithm.
+    """
+    wrong: RunError | None = None
+    entry = library.pointer("bpf_object__next_map", handle, None)
+    while entry is not None:
+        one_map = ctypes.c_void_p(entry)
+        if library.number("bpf_map__type", one_map) == STRUCT_OPS:
+            bpf_left.note(library.number("bpf_map__fd", one_map))
+            made = library.pointer("bpf_map__attach_struct_ops", one_map)
+            if made is None:
+                wrong = wrong or _failed(library, one, "it cannot be registered")
+            else:
+                link = ctypes.c_void_p(made)
+                if one.cca in AVAILABLE.read_text().split():
+                    return link
+                library.number("bpf_link__destroy", link)
+                wrong = RunError(
+                    "bpf", one.cca, f"{one.path} registers another name; an algorithm is called as its .name is"
+                )
+        entry = library.pointer("bpf_object__next_map", handle, one_map)
+    raise wrong or RunError(
+        "bpf", one.cca, f"{one.path} has no struct_ops; an algorithm is a struct tcp_congestion_ops in .struct_ops"
+    )
+
+
+def _failed(library: _Libbpf, one: BpfObject, what: str) -> RunError:
+    number = ctypes.get_errno()
+    reason = f": {os.strerror(number)}" if 0 < number < LIBBPFS_OWN else ""
+    return RunError("bpf", one.cca, f"{what}{reason}\n{library.words}".strip())

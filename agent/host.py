@@ -10,7 +10,9 @@ agent's events, as the virtual host's guest does, and ends when its standard inp
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import json
 import os
 import sys
 import traceback
@@ -83,12 +85,17 @@ def main(arguments: list[str]) -> int:
     die_with_parent()
     # a machine of our own is used as it is: its interfaces, and what only its first network namespace may allow
     network = CLONE_NEWNET if len(arguments) > 1 else 0
-    unshare(CLONE_NEWNS | CLONE_NEWPID | network)
-    child = os.fork()
-    if child == 0:
-        die_with_parent()
-        os._exit(_run(folder, tracing, network != 0))
-    _, status = os.waitpid(child, 0)
+    with contextlib.ExitStack() as stack:
+        if not VM_BOOT.exists() and json.loads((folder / "plan.json").read_bytes()).get("bpf"):
+            from agent.bpf_left import watched
+
+            stack.enter_context(watched())  # this machine is there after the run, and so would the algorithm be
+        unshare(CLONE_NEWNS | CLONE_NEWPID | network)
+        child = os.fork()
+        if child == 0:
+            die_with_parent()
+            os._exit(_run(folder, tracing, network != 0))
+        _, status = os.waitpid(child, 0)
     return abs(os.waitstatus_to_exitcode(status))
 
 

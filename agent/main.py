@@ -145,8 +145,10 @@ def _check_algorithms(plan: Plan) -> None:
     for flow in plan.flows:
         if flow.cca not in available:
             raise RunError("flow", flow.name, f"the kernel has no {flow.cca}; it has {' '.join(sorted(available))}")
-    # only what is allowed in the first namespace can be another one's default; the local host has seen to it
+    # only what is allowed in the first namespace can be another one's default; the local host has seen to it. BPF programs are
+    # nobody's default, and root may choose them as they are
     allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+    allowed += [one.cca for one in plan.bpf]
     if not plan.realtime or any(flow.cca not in allowed for flow in plan.flows):
         write_sysctls({"net.ipv4.tcp_allowed_congestion_control": " ".join(available)})
 

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import pytest
 
 from hosts.local import probe, undo
 from hosts.local.host import ALLOWED, TRACING, LocalHost
+from kernels import bpf_objects
 from testbed.experiments import prepare
 from tests import lab
 from tests.waiting import wait_until
@@ -48,6 +52,7 @@ def leftovers() -> dict[str, list[str]]:
     return {
         "trace instances": sorted(p.name for p in instances.glob("warpbed-*")) if instances.is_dir() else [],
         "allowed algorithms": ALLOWED.read_text().split(),
+        "algorithms": probe.ALGORITHMS.read_text().split(),
         "modules": sorted(undo.loaded_modules()),
         "interfaces": sorted(p.name for p in Path("/sys/class/net").iterdir()),
         "mounts": [line for line in Path("/proc/self/mounts").read_text().splitlines() if "tracefs" in line],
@@ -111,6 +116,68 @@ def test_kill_9_leaves_nothing(nearby: Path, tmp_path: Path) -> None:
     wait_until(lambda: leftovers() == before, 30, say=leftovers)
     wait_until(lambda: not lab.processes_with(str(results)), 30, say=lambda: lab.processes_with(str(results)))
     wait_until(lambda: not (results / ".aside").exists(), 30)
+
+
+@pytest.fixture(scope="module")
+def by_bpf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An experiment without rate and delay, which a kernel without netem has too, whose algorithm is a BPF program."""
+    text = NEARBY.replace("params: {rate: 10mbit, delay: 0ms, buffer: 40p}", "params: {rate: none, delay: 0ms}")
+    text = text.replace(
+        "{name: f1, cca: reno, from: s1, to: d1}", "{name: f1, cca: bpf_lbc, from: s1, to: d1, size: 2MB}"
+    )
+    file = lab.write(tmp_path_factory.mktemp("by_bpf"), text)
+    if shutil.which(bpf_objects.COMPILER) is None:
+        pytest.skip("clang, which makes BPF objects, is not installed")
+    if problems := LocalHost().problems(prepare(file, host="local").plans[0]):
+        pytest.skip("; ".join(problems))
+    return file
+
+
+def test_an_algorithm_in_bpf_carries_a_run_and_is_gone_after_it(by_bpf: Path, tmp_path: Path) -> None:
+    before = leftovers()
+    lab.warpbed("execute", "--host", "local", by_bpf, "--results", tmp_path / "results")
+    (run,) = lab.runs(tmp_path / "results/nearby")
+    assert run["status"] == "complete" and run["inputs"]["modules"]["bpf_lbc"]
+    (sent,) = lab.table(run["path"], "flows")["unique_bytes"].tolist()
+    said = json.loads((run["path"] / "raw/f1.client.json").read_text())
+    assert said["end"]["sender_tcp_congestion"] == "bpf_lbc" and sent >= 2_000_000
+    assert leftovers() == before
+    assert lab.processes_with(str(tmp_path / "results")) == []
+
+
+@pytest.mark.parametrize("killed", ["controller", "agent"])
+def test_an_algorithm_in_bpf_goes_with_whoever_is_killed(killed: str, by_bpf: Path, tmp_path: Path) -> None:
+    """A registered one stays with the kernel by itself: its map is held by being registered."""
+    before, results = leftovers(), tmp_path / "results"
+    process = subprocess.Popen(
+        lab.command("execute", "--host", "local", by_bpf, "--results", results),
+        cwd=lab.ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    wait_until(lambda: "bpf_lbc" in probe.ALGORITHMS.read_text().split(), while_running=process)
+    if killed == "controller":
+        process.kill()
+    else:
+        for pid in _agents(results):
+            os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    wait_until(lambda: leftovers() == before, 30, say=leftovers)
+    wait_until(lambda: not lab.processes_with(str(results)), 30, say=lambda: lab.processes_with(str(results)))
+
+
+def _agents(results: Path) -> list[int]:
+    """The agent's first two processes; the watcher of what it registers leads a session of its own."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line, pid = entry.read_bytes(), int(entry.parent.name)
+            if b"agent.host" in line and str(results).encode() in line and os.getsid(pid) != pid:
+                found.append(pid)
+        except (OSError, ProcessLookupError):
+            continue
+    assert len(found) == 2
+    return found
 
 
 def test_steps_are_taken_back_last_one_first_and_a_failing_one_keeps_none(tmp_path: Path) -> None:

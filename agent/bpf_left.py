@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that takes back what a killed agent leaves registered: a struct_ops map stays with the kernel after the end of who made it.
+
+It is outside of the agent's PID namespace, which ends with the agent, and waits for the end of everybody who can write to its pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from collections.abc import Iterator
+
+LIBRARY = "libbpf.so.1"
+_pipes: list[int] = []
+"""Where a watcher listens."""
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[None]:
+    """Whatever this process and its children `note` in the body is taken back at the end of all of them, also by kill -9.
+
+    Forks: to be entered before there are threads or namespaces.
+    """
+    reading, writing = os.pipe()
+    watcher = os.fork()
+    if watcher == 0:
+        try:
+            os.close(writing)
+            _wait(reading)
+        finally:
+            os._exit(0)
+    os.close(reading)
+    _pipes.append(writing)
+    try:
+        yield
+    finally:
+        _pipes.remove(writing)
+        os.close(writing)
+        os.waitpid(watcher, 0)
+
+
+def note(map_fd: int) -> None:
+    """Say, before it is registered, which map it will be."""
+    with open(f"/proc/self/fdinfo/{map_fd}") as facts:
+        number = next(line.split()[1] for line in facts if line.startswith("map_id:"))
+    for pipe in _pipes:
+        os.write(pipe, f"{number}\n".encode())
+
+
+def _wait(reading: int) -> None:
+    os.setsid()
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):  # whoever reads what the agent prints does not wait for this process
+        os.dup2(nothing, standard)
+    with open(reading) as pipe:
+        for line in pipe.readlines():
+            _take_back(int(line))
+
+
+def _take_back(number: int) -> None:
+    """Unregister; a map that is gone, as after a run that came to its end, stays gone."""
+    functions = ctypes.CDLL(LIBRARY)
+    descriptor = functions.bpf_map_get_fd_by_id(ctypes.c_uint32(number))
+    if descriptor >= 0:
+        functions.bpf_map_delete_elem(descriptor, ctypes.byref(ctypes.c_uint32(0)))
+        os.close(descriptor)
