@@ -54,7 +54,10 @@ class Said:
 
 @dataclass(frozen=True)
 class Judged:
-    """One criterion for one algorithm. title, question, document, section, level, asks: the file's; verdicts: runs by their standing."""
+    """One criterion for one algorithm.
+
+    title, question, document, section, level, asks: the file's; verdicts: runs by their standing; why_not: what the kernel lacks for it
+    """
 
     name: str
     title: str
@@ -68,6 +71,7 @@ class Judged:
     verdicts: Mapping[str, int]
     report: str = ""
     document: str = "RFC 9743"
+    why_not: str = ""
 
 
 def outcome_of(outcomes: Sequence[str]) -> str:
@@ -140,7 +144,7 @@ def as_data(criteria: Sequence[Judged]) -> list[dict[str, Any]]:
                      "same_for_all_seeds": v.copies} for v in m.values]}
                 for m in one.measured
             ],
-            "runs": dict(one.verdicts), "report": one.report,
+            "runs": dict(one.verdicts), "report": one.report, "why_not": one.why_not,
         }
         for one in criteria
     ]  # fmt: skip

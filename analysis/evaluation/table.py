@@ -22,6 +22,7 @@ same cells, and its outcome is what became of its [claims](claims.md). One HTML 
 |---|---|
 | `--quick` | of every swept parameter but the algorithm the first value, and two seeds |
 | `--module FOLDER` | evaluate a module `tcp_NAME.c` of your own in a copy of the checkout; this one stays as it is |
+| `--kernel KERNEL` | on another kernel: [below](#another-kernel) |
 | `--only collapse,ecn` | only these files |
 | `--no-run` | decide from the runs that are there |
 | `--table FILE` | this page, for the algorithms that are named |
@@ -35,6 +36,14 @@ The two seeds of the quick form leave wide intervals (Student's t with one degre
 flows compete or losses are random. The whole form has three seeds, more queues and larger buffers.
 On two idle cores the quick form took 1 min 26 s for Reno (108 runs, CUBIC's among them), and for the 26 algorithms of this page, 1404 runs,
 26 minutes.
+
+### Another kernel
+
+`--kernel 6.1` (or `6.12`) evaluates an algorithm of that kernel, its own or a module of this project, beside that kernel's CUBIC and
+Reno; its report is in `results/evaluations/CCA-6.1/`. What the kernel cannot have (AccECN, DualPI2) is not run, with the reason.
+`--kernel PATH` takes a kernel's tree or tarball, which it builds as `build-kernels --source` does, or the folder of such a build; runs
+and report are in `results/evaluations/kernels/KEY/`. There `bbr` is what that tree calls so. The configuration is this project's, so
+that an algorithm of a tree whose name Linux does not have cannot be named; where it needs nothing new of the kernel, `--module` takes it.
 
 Of what the RFC lists, these have no experiment here: tunnels, misbehaving nodes, multipath, circuit breakers, algorithms for
 real-time media (a stream of constant rate stands for them), deployment. IPv6, which the text does not name, has one

@@ -46,3 +46,22 @@ def decided(evaluation: Evaluation, file: Path, results: Path, page_folder: Path
         document=criterion.document,
         report=os.path.relpath(report, page_folder) if report.exists() else "",
     )
+
+
+def not_possible(evaluation: Evaluation, why: str) -> Judged:
+    """One criterion that the kernel cannot have."""
+    data, criterion = evaluation.data, evaluation.criterion
+    return Judged(
+        name=evaluation.name,
+        title=data["title"],
+        question=data["question"],
+        section=criterion.section,
+        level=criterion.level,
+        asks=criterion.asks,
+        outcome=outcomes.NOT_RUN,
+        said=(),
+        measured=(),
+        verdicts={},
+        document=criterion.document,
+        why_not=why,
+    )

@@ -19,6 +19,7 @@ from base.errors import Problem, SpecError, UsageError
 from base.files import replace_text
 from base.nearest import nearest
 from base.paths import ROOT
+from kernels import series
 from schema.load import load
 from schema.model import Criterion
 
@@ -72,12 +73,14 @@ def chosen(only: str, all_of_them: list[Evaluation]) -> list[Evaluation]:
     return [one for one in all_of_them if not names or one.name in names]
 
 
-def derived(evaluation: Evaluation, algorithm: str, quick: bool) -> dict[str, Any]:
+def derived(evaluation: Evaluation, algorithm: str, quick: bool, kernel: str = series.DEFAULT) -> dict[str, Any]:
     """The file's data for an algorithm.
 
     quick: of every other parameter the first value, and two seeds
     """
     data = copy.deepcopy(evaluation.data)
+    if kernel != series.DEFAULT:  # or else the file says nothing of it, so that runs that are there stay the same
+        data["kernel"] = kernel
     factorial = data["sweep"]["factorial"]
     *others, before = factorial[UNDER_TEST]
     factorial[UNDER_TEST] = [*(name for name in others if name != algorithm), algorithm]
@@ -127,13 +130,18 @@ def _metric(name: str, before: str, algorithm: str) -> str:
     return f"{name.removesuffix(before)}{algorithm}" if name.endswith(f".{before}") else name
 
 
-def written(evaluation: Evaluation, algorithm: str, quick: bool, folder: Path) -> Path:
+def of_kernel(name: str, kernel: str) -> str:
+    """A folder's name for a kernel; that of the default one is the name itself."""
+    return name if kernel == series.DEFAULT else f"{name}-{kernel}"
+
+
+def written(evaluation: Evaluation, algorithm: str, quick: bool, folder: Path, kernel: str = series.DEFAULT) -> Path:
     """The derived file below `folder`, for the ordinary commands; written only where it would change."""
     out = io.StringIO()
     yaml = YAML(typ="rt", pure=True)
     yaml.width = 4096
-    yaml.dump(derived(evaluation, algorithm, quick), out)
-    path = folder / ("quick" if quick else "whole") / algorithm / f"{evaluation.name}.yml"
+    yaml.dump(derived(evaluation, algorithm, quick, kernel), out)
+    path = folder / of_kernel("quick" if quick else "whole", kernel) / algorithm / f"{evaluation.name}.yml"
     head = f"# SPDX-License-Identifier: Apache-2.0\n# Made from experiments/evaluate/{evaluation.name}.yml for {algorithm}.\n"
     text = head + out.getvalue()
     if not path.exists() or path.read_text() != text:

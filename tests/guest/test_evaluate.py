@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from base.errors import WarpbedError
+from hosts.virtual.kernel import find
+from kernels import series
 from tests import lab
 from tests.waiting import wait_until
 
@@ -60,3 +63,30 @@ def test_a_module_that_never_backs_off_is_found(tmp_path: Path) -> None:
     assert {"high-loss", "beside-cubic"} <= failing
     assert bad["collapse"]["outcome"] == "passes"
     wait_until(lambda: not list(Path(tempfile.gettempdir()).glob("warpbed-evaluate-*")))
+
+
+OLDER = "6.1"
+
+
+@pytest.mark.parametrize("named", ["series", "build"])
+def test_an_algorithm_of_another_kernel_is_evaluated_beside_that_kernel_s(named: str, tmp_path: Path) -> None:
+    """By a series's name or by a build's folder: each run is that kernel's by its own word, and what it lacks is not run."""
+    try:
+        build = find(OLDER).modules.parent
+    except WarpbedError as error:
+        pytest.skip(str(error))
+    results = tmp_path / "results"
+    which = OLDER if named == "series" else str(build)
+    only = ["--only", "accurate-ecn,collapse", "--quick", "--jobs", "1"]
+    lab.warpbed("evaluate", "bbr", "--kernel", which, *only, "--results", results, timeout_s=1100)
+    if named == "build":
+        (results,) = (results / "evaluations/kernels").iterdir()
+    data = json.loads((results / f"evaluations/bbr-{OLDER}/evaluation.json").read_text())
+    assert data["kernel"].startswith(OLDER)
+    by_name = {one["criterion"]: one for one in data["criteria"]}
+    assert by_name["collapse"]["outcome"] == "passes"
+    assert by_name["accurate-ecn"]["outcome"] == "not run" and f"kernel {OLDER}" in by_name["accurate-ecn"]["why_not"]
+    runs = lab.runs(results / "evaluate-collapse")
+    assert {run["params"]["cca"] for run in runs} == {"cubic", "reno", "bbr"}
+    assert {".".join(run["environment"]["kernel"]["release"].split(".")[:2]) for run in runs} == {OLDER}
+    assert OLDER != series.DEFAULT

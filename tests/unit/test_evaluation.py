@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
+import subprocess
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -25,10 +27,12 @@ from analysis.evaluation.outcomes import (
 )
 from analysis.evaluation.page import page
 from analysis.evaluation.table import table
-from base.errors import SpecError, UsageError
+from base.errors import SpecError, UsageError, WarpbedError
+from kernels import series
 from schema.claims import Sides
 from schema.names import algorithms
 from testbed import junit
+from testbed.evaluation import kernels
 from testbed.evaluation.derive import FOLDER, UNDER_TEST, derived, evaluations, written
 from testbed.evaluation.modules import checkout, name_of
 from testbed.experiments import prepare
@@ -112,6 +116,70 @@ def test_the_runs_of_cubic_are_the_same_whoever_is_under_test(tmp_path: Path) ->
         assert ids[0] == ids[1] == ids[2] and len(ids[0]) == 2
 
 
+def test_the_default_kernel_is_not_named_and_another_one_is(tmp_path: Path) -> None:
+    """Runs that are there for the default kernel stay the answer; another kernel's derived files have a folder of their own."""
+    one = next(one for one in ALL if one.name == "collapse")
+    assert "kernel" not in derived(one, "bbr", True, series.DEFAULT)
+    older, newer = (written(one, "bbr", True, tmp_path, kernel) for kernel in ("6.1", series.DEFAULT))
+    assert older.parent.parent.name == "quick-6.1" and newer.parent.parent.name == "quick"
+    assert {run.experiment.kernel for run in prepare(older).runs} == {"6.1"}
+    ids = [{run.run_id("virtual", "k") for run in prepare(file).runs} for file in (older, newer)]
+    assert not ids[0] & ids[1]
+
+
+def test_what_a_kernel_lacks_is_not_run_and_the_reason_is_on_page_and_in_json(tmp_path: Path) -> None:
+    only = ["--only", "accurate-ecn,geo", "--quick", "--no-run", "--results", tmp_path]
+    lab.warpbed("evaluate", "cubic", "--kernel", "6.1", *only)
+    folder = tmp_path / "evaluations/cubic-6.1"
+    lacking, other = json.loads((folder / "evaluation.json").read_text())["criteria"]
+    assert lacking["outcome"] == NOT_RUN and "kernel 6.1" in lacking["why_not"]
+    assert other["outcome"] == NOT_RUN and other["why_not"] == ""
+    assert lacking["why_not"] in html.unescape((folder / "index.html").read_text())
+    assert json.loads((folder / "evaluation.json").read_text())["kernel"] == "6.1"
+
+
+def test_a_tree_is_built_and_the_build_s_folder_is_taken_as_it_is(tmp_path: Path) -> None:
+    """The build is imitated: the command that makes it is not."""
+    build = tmp_path / "build"
+    build.mkdir()
+    (build / "build.json").write_text(
+        json.dumps({"arch": "um", "series": "6.1", "key": "abc", "kernel_release": "6.1.9"})
+    )
+    assert kernels.build_of(build) == build
+    tree = tmp_path / "tree"
+    (tree / "arch/um").mkdir(parents=True)
+    (tree / "Makefile").write_text("VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 0\n")
+    asked = []
+
+    def builder(code: int) -> Any:
+        def run(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+            asked.append(words)
+            return subprocess.CompletedProcess(words, code)
+
+        return run
+
+    with pytest.raises(WarpbedError, match="does not build"):
+        kernels.build_of(tree, builder(1))
+    assert asked == [["./warpbed", "build-kernels", "--source", str(tree)]]
+    with pytest.raises(WarpbedError, match="not in the cache"):
+        kernels.build_of(tree, builder(0))
+
+
+def test_builds_that_cannot_be_evaluated_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "build.json").write_text('{"arch": "x86"}')
+    for kernel, words in (
+        ("6.2", "neither a series (6.1, 6.12, 7.2) nor a kernel's tree, tarball or build"),
+        (tmp_path, "a build for x86"),
+    ):
+        assert words in lab.warpbed("evaluate", "cubic", "--kernel", kernel, "--results", tmp_path / "r", code=2)
+    table = ["--table", tmp_path / "t.md"]
+    assert "leave it or --kernel out" in lab.warpbed("evaluate", "cubic", "--kernel", "6.1", *table, code=2)
+    assert "--module is built for a series" in lab.warpbed(
+        "evaluate", "--module", tmp_path, "--kernel", tmp_path, code=2
+    )
+    assert not (tmp_path / "t.md").exists()
+
+
 def test_cubic_is_compared_with_reno(tmp_path: Path) -> None:
     beside = next(one for one in ALL if one.name == "beside-cubic")
     asked = prepare(written(beside, "cubic", True, tmp_path)).experiment
@@ -183,9 +251,9 @@ def test_page_json_junit_and_table_say_the_same(tmp_path: Path) -> None:
         "skipped": "1",
     }
     assert [len(case.findall("failure")) for case in suite] == [0, 1, 0]
-    html = page("mine", results, {"kernel": "7.2", "quick": True, "command": "c", "files": {"JSON": "e.json"}})
-    assert "It is &lt;b&gt;contradicted&lt;/b&gt; &amp; so" in html and "<b>" not in html
-    assert "2.000 (1.500 … 2.500)" in html and 'width="100.0"' in html and 'width="50.0"' in html
+    markup = page("mine", results, {"kernel": "7.2", "quick": True, "command": "c", "files": {"JSON": "e.json"}})
+    assert "It is &lt;b&gt;contradicted&lt;/b&gt; &amp; so" in markup and "<b>" not in markup
+    assert "2.000 (1.500 … 2.500)" in markup and 'width="100.0"' in markup and 'width="50.0"' in markup
     (data,) = json.loads(json.dumps(as_data(results)))
     assert data["outcome"] == FAILS and data["rfc"]["section"] == "Paths with High Delay"
     text = table({"mine": results, "other": [judged(PASSES, "holds")]}, quick=True)
