@@ -128,7 +128,7 @@ def test_the_default_kernel_is_not_named_and_another_one_is(tmp_path: Path) -> N
 
 
 def test_what_a_kernel_lacks_is_not_run_and_the_reason_is_on_page_and_in_json(tmp_path: Path) -> None:
-    only = ["--only", "accurate-ecn,geo", "--quick", "--no-run", "--results", tmp_path]
+    only = ["--only", "accurate-ecn,geo", "--quick", "--no-run", "--results", str(tmp_path)]
     lab.warpbed("evaluate", "cubic", "--kernel", "6.1", *only)
     folder = tmp_path / "evaluations/cubic-6.1"
     lacking, other = json.loads((folder / "evaluation.json").read_text())["criteria"]
@@ -172,7 +172,7 @@ def test_builds_that_cannot_be_evaluated_are_refused(tmp_path: Path) -> None:
         (tmp_path, "a build for x86"),
     ):
         assert words in lab.warpbed("evaluate", "cubic", "--kernel", kernel, "--results", tmp_path / "r", code=2)
-    table = ["--table", tmp_path / "t.md"]
+    table = ["--table", str(tmp_path / "t.md")]
     assert "leave it or --kernel out" in lab.warpbed("evaluate", "cubic", "--kernel", "6.1", *table, code=2)
     assert "--module is built for a series" in lab.warpbed(
         "evaluate", "--module", tmp_path, "--kernel", tmp_path, code=2
