@@ -8,6 +8,10 @@ import zlib
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6d4bb0", "#4d4d4d")
 """Okabe and Ito's, which people with any colour vision tell apart; dashes and marks do it in print."""
 
+SCREEN = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#3b8fc4", "#8463c8", "#777777")
+"""The same for lines that may stand on white and on black alike, as in Grafana: the last three, which one of them would swallow, changed
+until the contrast is 3:1 with either."""
+
 ALGORITHMS = (
     "reno", "cubic", "medley", "vegas", "fast", "ctcp", "bbr", "westwood",
     "creno", "ghighspeed", "ftat", "ttfwc", "highspeed", "iss", "hoe", "scalable",
@@ -23,3 +27,13 @@ def place(algorithm: str) -> int:
     if algorithm in ALGORITHMS:
         return ALGORITHMS.index(algorithm)
     return len(ALGORITHMS) + zlib.crc32(algorithm.encode()) % 1000
+
+
+def shades(colour: str) -> tuple[str, str, str]:
+    """A colour, a lighter and a darker one of its kind: for lines that have it in common."""
+
+    def mixed(share: float, other: int) -> str:
+        parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+        return "#" + "".join(f"{round(part * (1 - share) + other * share):02x}" for part in parts)
+
+    return colour, mixed(0.4, 255), mixed(0.35, 0)

@@ -15,8 +15,9 @@ from grafana_foundation_sdk.models import common as model
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models import xychart as shown
 
-from analysis.palette import ALGORITHMS, COLOURS
-from dashboards.parts import JOINER, MORE, NO_DATA, Query, algorithm_colours, framed, legend, natural
+from analysis.palette import ALGORITHMS, SCREEN
+from dashboards.looks import JOINER, MORE, algorithm_colours, natural
+from dashboards.parts import NO_DATA, Query, framed, legend
 
 SLOTS = 24
 LOW, HIGH = "low 95 %", "high 95 %"
@@ -36,11 +37,11 @@ def edges(means: str, keys: str, *, named: bool = False) -> str:
     return f"""
         SELECT {keys}, v.metric, v.value FROM (
             SELECT c.*, coalesce(t.t975, 1.96) * c.deviation / sqrt(c.runs) AS half,
-                CASE WHEN bool_and(c.place IS NOT NULL) OVER () THEN c.colour + 1 + {len(COLOURS)} *
+                CASE WHEN bool_and(c.place IS NOT NULL) OVER () THEN c.colour + 1 + {len(SCREEN)} *
                     (dense_rank() OVER (PARTITION BY c.colour ORDER BY {name}) - 1)
                     ELSE dense_rank() OVER (ORDER BY {name}) END AS slot,
                 CASE WHEN bool_and(c.place IS NOT NULL) OVER () THEN '' ELSE {rank} || ': ' END AS number
-            FROM (SELECT m.*, n.place, (n.place - 1) % {len(COLOURS)} AS colour FROM ({means}) m
+            FROM (SELECT m.*, n.place, (n.place - 1) % {len(SCREEN)} AS colour FROM ({means}) m
                 CROSS JOIN LATERAL (SELECT array_position(ARRAY[{known}], split_part(m.name, '{MORE}', 1)) AS place) n) c
             LEFT JOIN student_t t ON t.df = c.runs - 1) d
         CROSS JOIN LATERAL (VALUES (d.number || d.name, d.mean),
@@ -76,7 +77,7 @@ def dashed(panel: Any) -> Any:
 def banded(panel: Any) -> Any:
     """Colour the slots, and fill between their edges."""
     for slot in range(1, SLOTS + 1):
-        colour = COLOURS[(slot - 1) % len(COLOURS)]
+        colour = SCREEN[(slot - 1) % len(SCREEN)]
         fixed = ("color", {"mode": "fixed", "fixedColor": colour})
         panel = panel.override_by_regexp(f"/^({JOINER}*){slot}: /", _values(fixed))
         for edge in (LOW, HIGH):

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from dashboards.addresses import ZERO_S
-from dashboards.parts import Query, algorithm_colours, assembled, bars, board, in_place, lines, number, one_of, rows
+from dashboards.looks import algorithm_colours, in_place
+from dashboards.parts import Query, assembled, bars, board, lines, number, one_of, rows
 from dashboards.variables import Variable, length
 
 # A campaign's transfers are runs. Their clock is the measured hosts' own, or the campaign's where it is in virtual time, in which

@@ -7,20 +7,16 @@ from typing import Any
 
 from dashboards.addresses import ZERO_S
 from dashboards.bands import banded, chart, completed, edges
+from dashboards.looks import DASHES, MORE, algorithm_colours, dashed_settings, in_place
 from dashboards.parts import (
     COUNTED,
-    DASHES,
     LEGIBLE_MS,
-    MORE,
     NO_DATA,
     RUN_ORDER,
     Query,
-    algorithm_colours,
     assembled,
     board,
     bucketed,
-    dashed_settings,
-    in_place,
     lines,
     one_of,
     rows,

@@ -18,9 +18,9 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as model
 from grafana_foundation_sdk.models import dashboard as models
 
-from analysis.palette import ALGORITHMS, COLOURS
 from dashboards.addresses import TITLES, ZERO_S, uid
 from dashboards.links import Raw, bar
+from dashboards.looks import algorithm_colours
 
 SOURCE = {"type": "postgres", "uid": "warpbed"}
 SCHEMA_VERSION = 37
@@ -78,34 +78,6 @@ def one_of(column: str, variable: str) -> str:
     """SQL: a column has one of a variable's values. Grafana puts in nothing for an empty list, and for All where one value is
     expected: `IN ()` and `= ` are errors then, an array without elements is not."""
     return f"{column} = ANY(ARRAY[${{{variable}:sqlstring}}]::text[])"
-
-
-MORE = " · "
-"""Between an algorithm and what else tells two series apart."""
-JOINER = "\ufeff"
-"""Nothing to be seen, and behind digits, letters and DASHES in the order of characters, in which Grafana lists series: "2" stands before
-"10" where that has more of them before it."""
-
-
-def in_place(place: str, text: str) -> str:
-    """SQL: a text that Grafana lists at a place, from 1 on, among others that differ from there on."""
-    return f"repeat('{JOINER}', ({place})::int - 1) || {text}"
-
-
-def natural(text: str) -> str:
-    """SQL: a name whose numbers (of up to four digits) Grafana lists in their order: f2 before f10."""
-    for digits in (2, 3, 4):
-        text = f"regexp_replace({text}, '(?<![0-9])(?=[0-9]{{{digits}}})', '{JOINER}', 'g')"
-    return text
-
-
-def algorithm_colours(panel: Any) -> Any:
-    """An algorithm's series have its colour, in each panel and in the report (analysis.palette)."""
-    for number, colour in enumerate(COLOURS):
-        names = "|".join(ALGORITHMS[number :: len(COLOURS)])
-        fixed = models.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
-        panel = panel.override_by_regexp(f"/^({names})({MORE}.*)?$/", [fixed])
-    return panel
 
 
 def framed(
@@ -196,25 +168,6 @@ def rows(title: str, description: str, query: Query, *, width: int = 24, height:
             name, [models.DynamicConfigValue(id_val=key, value=value) for key, value in properties]
         )
     return panel
-
-
-DASHES = ("", "┄┄ ", "┈┈ ", "╌┈ ")
-"""Before what tells the settings of one algorithm apart, since its colour does not: how their lines are drawn."""
-
-
-def dashed_settings(panel: Any) -> Any:
-    """Lines of one algorithm's other settings are dashed or dotted, as their names say."""
-    for prefix, pattern in zip(DASHES[1:], ([10, 6], [2, 6], [12, 5, 2, 5]), strict=True):
-        style = models.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": pattern})
-        panel = panel.override_by_regexp(f"/(^|{MORE}){JOINER}*{prefix}/", [style])
-    return panel
-
-
-def dashed_peaks(panel: Any) -> Any:
-    """The greatest values of an interval as faint dashes, so that they do not cover its mean."""
-    dashes = models.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [3, 5]})
-    faint = models.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": "rgba(140, 140, 140, 0.6)"})
-    return panel.override_by_regexp("/ max$/", [dashes, faint])
 
 
 def matrix(panel: Any, row: str, column: str, value: str) -> Any:

@@ -10,6 +10,7 @@ from grafana_foundation_sdk.models import dashboard as models
 from analysis.metrics import REGISTRY
 from dashboards.addresses import ZERO_S
 from dashboards.experiments import run_link, verdict_colours
+from dashboards.looks import MORE, dashed_peaks, dotted, flow_looks, in_place, natural
 from dashboards.parts import (
     FIRST_METRICS,
     MINUTE,
@@ -21,9 +22,7 @@ from dashboards.parts import (
     assembled,
     board,
     bucketed,
-    dashed_peaks,
     lines,
-    natural,
     one_of,
     rows,
 )
@@ -46,6 +45,12 @@ SELECT_RUNS = f"""
     SELECT run FROM runs r WHERE {one_of("r.experiment", "experiment")} AND status = 'complete' ORDER BY {RUN_ORDER}
 """
 FLOW_NAME = natural("p.flow")
+# Where a run has no row of a flow (its capture has no data of it), the points have its name alone.
+PLACE = f'row_number() OVER (PARTITION BY f.run_id, f.cca ORDER BY {natural("f.flow")} COLLATE "C")'
+NAMED_POINTS = f"""(SELECT q.*, coalesce(n.name, q.flow) AS name FROM flow_points q LEFT JOIN
+        (SELECT f.run_id, f.flow, concat_ws('{MORE}', nullif(f.cca, ''), {in_place(PLACE, "f.flow")}) AS name
+        FROM flows f JOIN runs r USING (run_id) WHERE {RUN}) n USING (run_id, flow))"""
+"""Points with what their flow is called: its algorithm, and itself in its place among that algorithm's flows (looks.flow_looks)."""
 SELECT_FLOWS = (
     f'SELECT f.flow FROM flows f JOIN runs r USING (run_id) WHERE {RUN} ORDER BY {natural("f.flow")} COLLATE "C"'
 )
@@ -117,8 +122,8 @@ MOST_MARKS = 50
 
 
 def flow_series(value: str, suffix: str = "", ref: str = "A") -> Query:
-    metric = f"{FLOW_NAME} || ' {suffix}'" if suffix else FLOW_NAME
-    return Query(bucketed(value, FLOW, metric=metric), ref, series=True)
+    metric = f"p.name || ' {suffix}'" if suffix else "p.name"
+    return Query(bucketed(value, FLOW, metric=metric, alike=NAMED_POINTS), ref, series=True)
 
 
 def queue_series(value: str, suffix: str, ref: str) -> Query:
@@ -195,47 +200,58 @@ def _summary() -> list[Any]:
     ]
 
 
+def _flow_lines(title: str, description: str, unit: str, *queries: Query, **more: Any) -> Any:
+    said = f"{description} Colour: the algorithm; its flows by shade, then by dashes."
+    return flow_looks(lines(title, said, unit, *queries, **more))
+
+
 def _flows() -> list[Any]:
     return [
-        lines(
+        _flow_lines(
             "Throughput", "Wire bytes that left the sender, per interval.", "Mbits", flow_series("avg(throughput_mbps)")
         ),
-        lines(
+        _flow_lines(
             "Goodput",
             "Bytes that reached the receiver for the first time, per interval.",
             "Mbits",
             flow_series("avg(goodput_mbps)"),
         ),
         dashed_peaks(
-            lines(
-                "Congestion window and slow-start threshold",
-                "cwnd and ssthresh at each ACK, from tcp_probe (sampled sockets where a host has no tracepoint). "
-                "ssthresh is absent while infinite.",
-                "none",
-                flow_series("avg(cwnd_packets)", "cwnd"),
-                flow_series("max(cwnd_packets_max)", "cwnd max", "B"),
-                flow_series("avg(ssthresh_packets)", "ssthresh", "C"),
-                label="packets",
+            dotted(
+                _flow_lines(
+                    "Congestion window and slow-start threshold",
+                    "cwnd and ssthresh (dotted) at each ACK, from tcp_probe (sampled sockets where a host has no tracepoint). "
+                    "ssthresh is absent while infinite.",
+                    "none",
+                    flow_series("avg(cwnd_packets)", "cwnd"),
+                    flow_series("max(cwnd_packets_max)", "cwnd max", "B"),
+                    flow_series("avg(ssthresh_packets)", "ssthresh", "C"),
+                    label="packets",
+                ),
+                "ssthresh",
             )
         ),
         dashed_peaks(
-            lines(
-                "Round-trip time",
-                "srtt of the socket, and mean and maximum of the samples from the capture (wire). Karn's rule discards samples of "
-                "retransmitted data, so the wire has gaps where nearly every ACK covers a retransmission.",
-                "ms",
-                flow_series("avg(srtt_ms)", "srtt"),
-                flow_series("avg(rtt_ms)", "wire", "B"),
-                flow_series("max(rtt_ms_max)", "wire max", "C"),
+            dotted(
+                _flow_lines(
+                    "Round-trip time",
+                    "Mean and maximum of the samples from the capture (wire), and the socket's srtt (dotted). Karn's rule discards "
+                    "samples of retransmitted data, so the wire has gaps where nearly every ACK covers a retransmission.",
+                    "ms",
+                    flow_series("avg(srtt_ms)", "srtt"),
+                    flow_series("avg(rtt_ms)", "wire", "B"),
+                    flow_series("max(rtt_ms_max)", "wire max", "C"),
+                ),
+                "srtt",
             )
         ),
-        lines(
+        _flow_lines(
             "In flight",
             "Bytes sent but not yet acknowledged cumulatively.",
             "bytes",
             flow_series("max(in_flight_bytes)"),
         ),
-        lines(
+        _flow_lines(
             "Retransmitted",
             "Retransmitted bytes, for any reason.",
             "bytes",

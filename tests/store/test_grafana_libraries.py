@@ -16,7 +16,8 @@ import pytest
 from analysis import palette
 from base.paths import ROOT
 from benchmarks import grafana, store_lab
-from dashboards.parts import DASHES, JOINER, NO_DATA
+from dashboards.looks import DASHES, JOINER
+from dashboards.parts import NO_DATA
 from store.connect import connected
 from tests import grafana_libraries
 from tests.store import board_data
@@ -26,6 +27,8 @@ pytestmark = [pytest.mark.root]  # filling the database, on a busy machine
 AGAINST = "${metric:text}${unit:text} against ${parameter:text}${base:text}"
 PARAMETER = "${parameter:text}${base:text}"
 """The axis as newer versions name its field; the harness puts no variables in."""
+PEAKS = "rgba(140, 140, 140, 0.6)"
+"""Of the greatest values of an interval, whatever their flow's algorithm."""
 Panels = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -209,9 +212,34 @@ def test_an_algorithm_has_one_colour_in_every_panel(asked: Panels, drawn: Panels
                     name = field["name"].split(" · ")[0]
                     if name in palette.ALGORITHMS:
                         seen.setdefault(name, set()).add(str((field["config"].get("color") or {}).get("fixedColor")))
-    assert {
-        name: {palette.COLOURS[palette.place(name) % len(palette.COLOURS)]} for name in ("cubic", "medley", "reno")
-    } == seen
+    colours = {name: palette.SCREEN[palette.place(name) % len(palette.SCREEN)] for name in ("cubic", "medley", "reno")}
+    assert colours.keys() == seen.keys()
+    for name, colour in colours.items():
+        assert colour in seen[name] <= {*palette.shades(colour), PEAKS}, name
+
+
+def test_flows_of_one_algorithm_have_looks_of_their_own(folder: Path) -> None:
+    """Ten of reno's: three shades, three times as many with dashes, then the first again; and one of cubic's, whose own first it is."""
+    flows = [*(f"reno · {JOINER * place}f{place + 1}" for place in range(10)), "cubic · f11", "f12"]
+    config = grafana.board(ROOT / "dashboards/json/run.json")["panels"][2]["fieldConfig"]
+    frame = {
+        "fields": [
+            {"name": "time", "type": "time", "values": [0]},
+            *({"name": name, "type": "number", "values": [1]} for name in flows),
+        ]
+    }
+    for version in grafana_libraries.VERSIONS:
+        (panel,) = grafana_libraries.check(
+            folder, version, [{"fieldConfig": config, "transformations": [], "frames": [frame]}]
+        )
+        looks = []
+        for field in panel["frames"][0]["fields"][1:]:
+            dash = ((field["config"]["custom"] or {}).get("lineStyle") or {}).get("dash", [])
+            looks.append(((field["config"].get("color") or {}).get("fixedColor"), tuple(dash)))
+        reno, cubic = (palette.SCREEN[palette.place(name) % len(palette.SCREEN)] for name in ("reno", "cubic"))
+        assert {colour for colour, _ in looks[:9]} == set(palette.shades(reno))
+        assert len(set(looks[:9])) == 9 and looks[9] == looks[0] == (reno, ())
+        assert looks[10] == (cubic, ())
 
 
 def test_the_heat_map_has_a_row_and_a_column_per_value_and_colours_its_cells(drawn: Panels) -> None:

@@ -10,7 +10,7 @@ import pytest
 from base.paths import ROOT
 from benchmarks import grafana, store_lab
 from benchmarks.make_results import Case
-from dashboards.parts import DASHES, JOINER, natural
+from dashboards.looks import DASHES, JOINER, natural
 from store import debian_server
 from store.connect import connected
 from tests import grafana_links
@@ -86,7 +86,7 @@ def test_flows_stand_in_the_order_of_their_numbers(stored: store_lab.Database) -
     flows = [f"f{number}" for number in range(1, 12)]
     crowd = {"var-experiment": ["crowd"]}
     assert listed(stored, "run", "flow", crowd) == flows
-    assert legends(stored, "run", crowd)["Throughput"] == flows
+    assert legends(stored, "run", crowd)["Throughput"] == [f"reno · {flow}" for flow in flows]
 
 
 def test_sizes_of_transfers_stand_in_the_order_of_their_bytes(stored: store_lab.Database) -> None:
