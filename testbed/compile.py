@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from base import quantities
@@ -70,15 +70,28 @@ DEFAULT_RATE_BPS = 10**10
 
 
 def compile_plan(
-    experiment: Experiment, document: Document, seed: int = 1, exact: bool = False, host: str | None = None
+    experiment: Experiment,
+    document: Document,
+    seed: int = 1,
+    exact: bool = False,
+    host: str | None = None,
+    like: Plan | None = None,
 ) -> Plan:
     """The agent's plan of a resolved experiment (one without a sweep) and a seed, which random traffic comes from.
 
     exact: hosts take no time of the model's for a packet, as those in real time, which take their own
     host: the kind that executes it, where it is not the experiment's
+    like: the plan of the same experiment and another seed, which differs in when flows and traffic are active, and in nothing else
 
     Raises SpecError for flows between unknown nodes, and whatever `network_of` raises.
     """
+    if like is not None:
+        when = _when(experiment, document, like.network, seed, exact)
+        return replace(
+            like,
+            flows=tuple(_flows(experiment, document, when)),
+            traffic=tuple(compile_traffic.traffic_plans(experiment, when, seed, document)),
+        )
     network = network_of(experiment, document)
     _check_nodes(experiment, document, network)
     compile_traffic.check_names(experiment, document, [node.name for node in network.nodes])
@@ -86,15 +99,10 @@ def compile_plan(
     if not exact:
         network = with_overheads(network, experiment)
     network = _shared(network)
-    when = compile_traffic.windows(experiment, document, seed)
-    if not exact:
-        when = apart(when, experiment, network, seed)
-    flows = tuple(_flow(i, flow, when[flow_name(i, flow)]) for i, flow in enumerate(experiment.flows))
-    values = [compile_starts.values_of(experiment, document, ("flows", i)) for i in range(len(flows))]
-    flows = compile_starts.with_client_ports(flows, values, document)
+    when = _when(experiment, document, network, seed, exact)
+    flows = tuple(_flows(experiment, document, when))
     ports = [compile_traffic.port(experiment, i) for i in range(len(experiment.traffic))]
-    starts = compile_starts.starts(experiment, document, flows, ports)
-    flows += tuple(compile_traffic.flow_plans(experiment, when))
+    starts = compile_starts.starts(experiment, document, flows[: len(experiment.flows)], ports)
     modules = tuple(_modules(experiment, document, network, starts))
     if (host or experiment.host) == "virtual":
         _check_kernel(experiment, document, network)
@@ -122,6 +130,20 @@ def compile_plan(
         recorded_by=experiment.virtual.recorded_by or "kernel",
         links=experiment.virtual.links or "events",
     )
+
+
+def _when(experiment: Experiment, document: Document, network: Network, seed: int, exact: bool) -> Mapping[str, Window]:
+    """When flows and traffic are active; in virtual time no two of them start together by chance."""
+    when = compile_traffic.windows(experiment, document, seed)
+    return when if exact else apart(when, experiment, network, seed)
+
+
+def _flows(experiment: Experiment, document: Document, when: Mapping[str, Window]) -> Iterator[FlowPlan]:
+    """The plans of the experiment's flows, in their order, and behind them those of the traffic's connections."""
+    flows = [_flow(i, flow, when[flow_name(i, flow)]) for i, flow in enumerate(experiment.flows)]
+    values = [compile_starts.values_of(experiment, document, ("flows", i)) for i in range(len(flows))]
+    yield from compile_starts.with_client_ports(flows, values, document)
+    yield from compile_traffic.flow_plans(experiment, when)
 
 
 @functools.lru_cache(maxsize=16)
@@ -170,11 +192,14 @@ def _check_nodes(experiment: Experiment, document: Document, network: Network) -
 def _check_kernel(experiment: Experiment, document: Document, network: Network) -> None:
     """What the virtual host's kernel cannot do is an error of the file; other hosts are asked when they are prepared."""
     line = document.line(("topology",))
-    lacks = abilities.missing(
-        network, abilities.virtual_config(kernel_series.of(experiment.kernel)), abilities.project_modules()
-    )
-    if lacks:
+    if lacks := abilities.missing(network, *_of_virtual(kernel_series.of(experiment.kernel))):
         raise SpecError([Problem(document.file, line, "topology", text) for text in lacks])
+
+
+@functools.cache
+def _of_virtual(series: str) -> tuple[Mapping[str, str], Collection[str]]:
+    """Configuration and modules of the virtual host's kernel; remembered, since a sweep asks for them in each cell."""
+    return abilities.virtual_config(series), abilities.project_modules()
 
 
 def _check_ecn(experiment: Experiment, document: Document) -> None:
@@ -255,6 +280,8 @@ def _rules(name: str, experiment: Experiment) -> list[HostRules]:
 def with_ack_waits(network: Network, experiment: Experiment) -> Network:
     """The network with receivers that acknowledge every second packet; a router that did so too would leave every fourth."""
     waits = {node.name: _ack_wait_ns(node.name, experiment) if node.kind == "host" else None for node in network.nodes}
+    if set(waits.values()) == {None} == {direction.ack_wait_ns for direction in network.directions()}:
+        return network
     links = tuple(
         replace(
             link,

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,19 +53,33 @@ def prepare(path: Path, seed: int | None = None, host: str | None = None) -> Pre
     if (count := count_runs(experiment, seeds)) > MAX_RUNS:
         raise SpecError([Problem(str(path), document.line(("sweep",)), "sweep", f"{count} runs; at most {MAX_RUNS}")])
     runs = expand(document, experiment, seeds)
-    plans, findings = [], []
-    cached: dict[str, Plan] = {}
-    for run in runs:
-        key = run.experiment.model_dump_json() + (str(run.seed) if is_random(run.experiment) else "")
-        if key not in cached:
-            kind = host or run.experiment.host
-            exact = kind != "virtual"
-            cached[key] = compile_plan(run.experiment, run.document, run.seed, exact, kind)
-            findings += lint(cached[key])
-            findings += [] if exact else phase_effects(cached[key])
-        plans.append(cached[key])
-    recorded.check(experiment, document, plans)
+    plans: list[Plan] = []
+    findings: list[Finding] = []
+    firsts: list[Plan] = []
+    for _, cell in itertools.groupby(runs, key=lambda run: id(run.experiment)):
+        of_seeds = _compiled(list(cell), host)
+        plans += of_seeds
+        firsts.append(of_seeds[0])
+        # what is said of a plan is said of its network and of who sends to whom, which no seed changes
+        findings += lint(of_seeds[0])
+        findings += [] if _is_exact(runs[0].experiment, host) else phase_effects(of_seeds[0])
+    recorded.check(experiment, document, firsts)
     return Prepared(experiment, document, runs, plans, list(dict.fromkeys(findings)))
+
+
+def _is_exact(experiment: Experiment, host: str | None) -> bool:
+    """Whether hosts take no time of the model's for a packet; all runs of a file have one host (testbed.runs.OF_ALL_RUNS)."""
+    return (host or experiment.host) != "virtual"
+
+
+def _compiled(runs: Sequence[PlannedRun], host: str | None) -> list[Plan]:
+    """The plans of runs that differ in their seeds only; one plan, where nothing in it is random."""
+    experiment, document = runs[0].experiment, runs[0].document
+    exact = _is_exact(experiment, host)
+    first = compile_plan(experiment, document, runs[0].seed, exact, host)
+    if not is_random(experiment):
+        return [first] * len(runs)
+    return [first, *(compile_plan(experiment, document, run.seed, exact, host, like=first) for run in runs[1:])]
 
 
 def _check_metrics(experiment: Experiment, document: Document) -> None:

@@ -198,3 +198,24 @@ def test_one_flow_and_a_managed_queue_have_no_phase_effects(tmp_path: Path) -> N
     managed = TWO.replace("buffer: 40p", "buffer: 40p, queue: codel") + "hosts: {overhead: none}\n"
     for text in (alone, managed):
         assert not [f for f in prepare(lab.write(tmp_path, text)).findings if f.rule == "phase-effects"]
+
+
+def test_the_plans_of_many_seeds_are_those_of_each_seed_alone(tmp_path: Path) -> None:
+    """Runs that differ in their seeds share what no seed changes; drawn starts, drawn traffic and starts that are moved stay their own."""
+    text = TWO + (
+        "  - {name: f4, cca: dctcp, from: s3, to: d3}\n"
+        "traffic:\n"
+        "  - {name: loud, kind: on_off, cca: reno, from: s1, to: d1, on: exponential(1s), off: 1s}\n"
+        "  - {name: noise, kind: poisson, from: s2, to: d2, rate: 1mbit}\n"
+        "starts:\n  - {of: [f3], within: 2s}\n"
+        "sweep: {parameters: {buffer: topology.params.buffer}, factorial: {buffer: [40p, 4p]}}\n"
+        "repeats: 3\n"
+    )
+    file = lab.write(tmp_path, text.replace(", start: 1s}", "}"))
+    together = prepare(file)
+    alone = {seed: prepare(file, seed) for seed in (1, 2, 3)}
+    assert [run.seed for run in together.runs] == [1, 2, 3, 1, 2, 3]
+    assert together.plans == [alone[seed].plans[cell] for cell in (0, 1) for seed in (1, 2, 3)]
+    assert len({plan.to_json() for plan in together.plans}) == 6
+    assert {one.rule for one in together.findings} >= {"dctcp-marks"}
+    assert set(together.findings) == {one for prepared in alone.values() for one in prepared.findings}
