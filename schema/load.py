@@ -118,9 +118,12 @@ class Document:
         return line
 
 
-@functools.lru_cache(maxsize=128)
+@functools.lru_cache(maxsize=512)
 def _composed(text: str) -> Any:
-    """The values with their lines, to be read only. Remembered, since parsing is nearly all of what reading a file takes."""
+    """The values with their lines, to be read only. Remembered, since parsing is nearly all of what reading a file takes.
+
+    As many as there are experiments and more: of fewer, who reads all of them again in the same order finds none.
+    """
     yaml = YAML(typ="rt", pure=True)
     yaml.allow_duplicate_keys = False
     return yaml.load(text)
