@@ -232,7 +232,7 @@ def drawn(name: str, runs: Mapping[str, Run], folder: Path) -> Path:
         axis.set_xlim(left=0)
     axis.set_ylim(bottom=0)
     axis.grid(linewidth=0.3)
-    axis.legend(fontsize=7)
+    axis.legend(fontsize=7, loc="best")
     target = folder / f"link-{name}.svg"
     figure.savefig(target, format="svg", metadata={"Date": None})
     return target

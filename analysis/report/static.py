@@ -326,4 +326,5 @@ def _sweep(metric: Mapping[str, Any], data: Mapping[str, Any]) -> Figure:
 def _legend(axis: Axes) -> None:
     _, labels = axis.get_legend_handles_labels()
     if any(labels):
-        axis.legend(fontsize=6.5, ncols=2 if len(labels) > 4 else 1)
+        # said, although it is the default: of a default Matplotlib warns where finding the place takes a second of a busy machine
+        axis.legend(fontsize=6.5, ncols=2 if len(labels) > 4 else 1, loc="best")

@@ -48,7 +48,7 @@ def draw(folder: Path, entries: Sequence[Judged], experiments: Mapping[str, Any]
             for axis, panel in zip(axes, panels, strict=False):
                 panel(axis)
                 axis.set_ylim(bottom=None if axis.get_yscale() == "log" else min(0.0, axis.get_ylim()[0]))
-                axis.legend(fontsize=6)
+                axis.legend(fontsize=6, loc="best")  # said: of a default Matplotlib warns on a busy machine
             out = io.BytesIO()
             figure.savefig(out, format="svg", metadata={"Date": None})
             replace_bytes(target, out.getvalue())
