@@ -29,6 +29,8 @@ PARTS = {
     "style": SMALLEST | {"programs", "kernel"},
     "store": SMALLEST | {"programs", "kernel", "database"},
 }
+SPECIFICATION = "test_spec_"
+"""What files of tests/kernels begin with that compare a module with its specification, in guests; `new-algorithm` writes one."""
 WORKERS_A_CORE = 2
 """Hosts over SSH, campaigns and containers wait for real time more than they compute. The quick tests do not: they have one."""
 AT_ONCE = (("kernel",), ("machines",), ("collector", "database", "disk"))
@@ -73,7 +75,8 @@ def parts_of(arguments: Sequence[str], is_quick: bool = False) -> frozenset[str]
     parts: frozenset[str] = frozenset() if paths else ALL
     for path in paths:
         inside = path.relative_to(ROOT / "tests").parts if path.is_relative_to(ROOT / "tests") else ()
-        parts |= PARTS.get(inside[0], ALL) if inside else ALL
+        is_specification = inside[:1] == ("kernels",) and inside[-1].startswith(SPECIFICATION)
+        parts |= PARTS["guest"] if is_specification else PARTS.get(inside[0], ALL) if inside else ALL
     return parts
 
 
