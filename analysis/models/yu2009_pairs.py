@@ -48,9 +48,9 @@ def serve(arrivals: Floats, service: Floats, limit: float = float("inf")) -> Flo
         while first < count and waiting[first] <= at:
             first += 1
         if count - first < limit:
-            free = (
-                at if at > free else free
-            ) + takes  # max() takes longer than all else here, and this is done millions of times
+            if at > free:  # max() takes longer than all else here, and this is done millions of times
+                free = at
+            free += takes
             waiting.append(free)
             count += 1
             departures.append(free)
