@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from collectors import reading
+from testbed import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -60,6 +63,18 @@ def warpbed(
     printed = done.stdout + done.stderr
     assert done.returncode == code, f"exit code {done.returncode}, expected {code}:\n{printed}"
     return printed
+
+
+def inside(*arguments: str | Path, code: int = 0) -> str:
+    """As `warpbed`, in this process: for what a command says, where the start of a Python would take longer than all that it does."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.chdir(ROOT):
+        try:
+            ended: object = cli.main([str(argument) for argument in arguments])
+        except SystemExit as error:  # of argparse
+            ended = error.code
+    assert ended == code, f"exit code {ended}, expected {code}:\n{printed.getvalue()}"
+    return printed.getvalue()
 
 
 def execute(

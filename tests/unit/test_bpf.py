@@ -81,7 +81,7 @@ def test_a_wrong_object_is_refused_with_its_line(cca: str, words: str, tmp_path:
 
 def test_user_mode_linux_cannot_have_one_and_check_says_so(tmp_path: Path) -> None:
     file = lab.write(tmp_path, FILE.replace("host: vm\n", "").replace("CCA", "bpf_lbc"))
-    printed = lab.warpbed("check", file, code=2)
+    printed = lab.inside("check", file, code=2)
     assert "which User-Mode Linux cannot" in printed and "--host vm" in printed
 
 

@@ -198,7 +198,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cut off in the middle of a packet"):
         diff(one, other)
     (other / "raw/s1-eth0.pcap").write_bytes(b"\x0a\x0d\x0d\x0a" + bytes(40))
-    assert "not a capture in pcap format" in lab.warpbed("diff", one, other, code=2)
+    assert "not a capture in pcap format" in lab.inside("diff", one, other, code=2)
 
 
 @given(st.binary(max_size=120), st.integers(0, 2**16))

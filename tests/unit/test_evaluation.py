@@ -274,17 +274,17 @@ def test_the_page_of_documentation_lists_every_criterion() -> None:
 
 
 def test_bad_calls_say_what_is_allowed(tmp_path: Path) -> None:
-    assert "did you mean medley?" in lab.warpbed("evaluate", "medly", code=2)
-    assert "did you mean collapse?" in lab.warpbed(
+    assert "did you mean medley?" in lab.inside("evaluate", "medly", code=2)
+    assert "did you mean collapse?" in lab.inside(
         "evaluate", "cubic", "--only", "colapse", "--results", tmp_path, code=2
     )
-    assert "name an algorithm of ./warpbed list algorithms" in lab.warpbed("evaluate", code=2)
-    assert "no such folder" in lab.warpbed("evaluate", "--module", tmp_path / "none", code=2)
+    assert "name an algorithm of ./warpbed list algorithms" in lab.inside("evaluate", code=2)
+    assert "no such folder" in lab.inside("evaluate", "--module", tmp_path / "none", code=2)
     assert not (tmp_path / "evaluations").exists()
 
 
 def test_nothing_is_called_passed_that_has_not_run(tmp_path: Path) -> None:
-    text = lab.warpbed("evaluate", "medley", "--quick", "--no-run", "--results", tmp_path)
+    text = lab.inside("evaluate", "medley", "--quick", "--no-run", "--results", tmp_path)
     assert f"medley: {len(ALL)} not run" in text
     data = json.loads((tmp_path / "evaluations/medley/evaluation.json").read_text())
     assert {one["outcome"] for one in data["criteria"]} == {NOT_RUN}

@@ -84,5 +84,5 @@ def test_the_papers_topologies_with_slow_access_links_are_no_finding(file: str) 
 
 def test_check_prints_findings_and_gives_1_for_errors(tmp_path: Path) -> None:
     file = lab.write(tmp_path, lab.SMALL.replace("flows:", "captures: {snap: 60B}\nflows:"))
-    assert "snap" in lab.warpbed("check", file, code=1)
+    assert "snap" in lab.inside("check", file, code=1)
     assert "snap" in lab.warpbed("execute", file, "--results", tmp_path / "r", code=2)
