@@ -76,7 +76,7 @@ def test_bad_words_are_reported_at_their_line(tmp_path: Path, case: str) -> None
 
 def test_check_ends_with_2_and_says_the_remedy(tmp_path: Path) -> None:
     file = lab.write(tmp_path, lab.SMALL.replace("delay: 9ms", "delay: 9ms jitter=3ms"))
-    assert "experiment.yml:7: topology.params.delay" in lab.warpbed("check", file, code=2)
+    assert "experiment.yml:7: topology.params.delay" in lab.inside("check", file, code=2)
 
 
 @pytest.mark.parametrize(

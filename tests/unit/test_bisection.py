@@ -200,7 +200,7 @@ def test_what_cannot_be_bisected_is_refused_before_anything_is_built(repository:
             "--results",
             tmp_path / "r",
         ]
-        return lab.warpbed(*argv, code=2)
+        return lab.inside(*argv, code=2)
 
     assert "write TREE@REV" in said(f"{mine}", f"{mine}@HEAD")
     assert "write TREE@REV" in said(f"{mine}@--help", f"{mine}@HEAD")

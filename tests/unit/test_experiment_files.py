@@ -141,7 +141,7 @@ def test_exit_code_2_and_nothing_started(tmp_path: Path) -> None:
 
 
 def test_the_exported_schema_is_up_to_date() -> None:
-    lab.warpbed("schema", "--check")
+    lab.inside("schema", "--check")
 
 
 def test_every_form_of_a_name_is_told_in_words() -> None:
