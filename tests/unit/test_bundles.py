@@ -10,7 +10,7 @@ import json
 import stat
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,21 @@ from tests import lab
 
 LIMIT = 1 << 30
 ANY_RUN = "results/small/cubic-40p-s1-00000001"
+SWEEPS = ("utilization", "rtt_min_ms")
 Change = Callable[[dict[str, bytes]], object]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def two_sweeps() -> Iterator[None]:
+    """Two figures of metrics stand for the thirty that one function draws; tests/unit/test_report_figures.py draws them all."""
+    draw = static.write_figures
+
+    def draw_few(data: Mapping[str, Any], folder: Path) -> list[Path]:
+        return draw({**data, "metrics": [one for one in data["metrics"] if one["name"] in SWEEPS]}, folder)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(static, "write_figures", draw_few)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -331,7 +345,7 @@ def test_a_strangers_experiment_file_is_checked_before_anything_runs(
     bundle: Path, tmp_path: Path, text: str, says: str
 ) -> None:
     files = described(content(bundle) | {"experiments/small.yml": text.encode()})
-    output = lab.warpbed("rerun", packed(tmp_path / "b.zip", files), code=2)
+    output = lab.inside("rerun", packed(tmp_path / "b.zip", files), code=2)
     assert says in output and "Traceback" not in output
 
 
@@ -341,7 +355,7 @@ def test_a_host_that_is_not_virtual_has_to_be_asked_for(bundle: Path, tmp_path: 
     files = described(
         content(bundle) | {"experiments/small.yml": (lab.SMALL + "host: lab\n").encode()}, experiments=experiments
     )
-    assert "only with --host lab" in lab.warpbed("rerun", packed(tmp_path / "b.zip", files), code=2)
+    assert "only with --host lab" in lab.inside("rerun", packed(tmp_path / "b.zip", files), code=2)
 
 
 def test_what_is_not_there_is_said_before_anything_is_written(tmp_path: Path) -> None:
@@ -351,7 +365,7 @@ def test_what_is_not_there_is_said_before_anything_is_written(tmp_path: Path) ->
         (("nosuch2000",), "neither an experiment file nor a thesis"),
         ((file, "--license", "my own"), "an SPDX identifier"),
     ):
-        assert says in lab.warpbed(
+        assert says in lab.inside(
             "bundle", *arguments, "--results", tmp_path / "r", "--out", tmp_path / "b.zip", code=2
         )
     assert [path.name for path in tmp_path.iterdir()] == ["small.yml"]
