@@ -26,7 +26,8 @@ COMPILER = "clang"
 SOURCE_AT = "/warpbed"
 """Where a source seems to lie: the description has its path, and the object's digest is part of a run's identity."""
 FLAGS = (
-    "-O2", "-g", f"-fdebug-compilation-dir={SOURCE_AT}", "-Wall", "-Werror", "-target", "bpf", "-I", "/usr/include/x86_64-linux-gnu"
+    "-O2", "-g", f"-fdebug-compilation-dir={SOURCE_AT}", "-Wall", "-Werror", "-target", "bpf",
+    "-I", "/usr/include/x86_64-linux-gnu",
 )  # fmt: skip
 """-g: libbpf finds the kernel's structures by the description that debugging has."""
 REMEDY = "As root: apt-get install --no-install-recommends clang libbpf-dev libc6-dev linux-libc-dev"
