@@ -129,7 +129,7 @@ def test_the_default_kernel_is_not_named_and_another_one_is(tmp_path: Path) -> N
 
 def test_what_a_kernel_lacks_is_not_run_and_the_reason_is_on_page_and_in_json(tmp_path: Path) -> None:
     only = ["--only", "accurate-ecn,geo", "--quick", "--no-run", "--results", str(tmp_path)]
-    lab.warpbed("evaluate", "cubic", "--kernel", "6.1", *only)
+    lab.warpbed("evaluate", "cubic", "--kernel", "6.1", *only, timeout_s=1500)
     folder = tmp_path / "evaluations/cubic-6.1"
     lacking, other = json.loads((folder / "evaluation.json").read_text())["criteria"]
     assert lacking["outcome"] == NOT_RUN and "CONFIG_NET_SCH_DUALPI2" in lacking["why_not"]
