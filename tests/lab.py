@@ -46,7 +46,7 @@ def command(*arguments: str | Path, program: str = "testbed") -> list[str]:
 def warpbed(
     *arguments: str | Path,
     code: int = 0,
-    timeout_s: float = 300,
+    timeout_s: float = 1500,
     environment: dict[str, str] | None = None,
     program: str = "testbed",
 ) -> str:
@@ -83,7 +83,7 @@ def execute(
     *arguments: str,
     code: int = 0,
     environment: dict[str, str] | None = None,
-    timeout_s: float = 300,
+    timeout_s: float = 1500,
     program: str = "testbed",
 ) -> Path:
     """Execute an experiment's text; returns the folder of its results."""
