@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.models import REGISTRY
-from analysis.reproduction import afifi2014 as _afifi2014  # noqa: F401 (registers what it decides)
+from analysis.reproduction import afifi2014_dce as _afifi2014_dce  # noqa: F401 (registers what it decides)
+from analysis.reproduction import afifi2014_ns3 as _afifi2014_ns3  # noqa: F401
+from analysis.reproduction import afifi2014_windows as _afifi2014_windows  # noqa: F401
 from analysis.reproduction import kato2012 as _kato2012  # noqa: F401
 from analysis.reproduction import tokuda2003 as _tokuda2003  # noqa: F401
 from analysis.reproduction import yu2009 as _yu2009  # noqa: F401

@@ -23,7 +23,7 @@ from analysis.models import (
     tokuda2003,
 )
 from analysis.models.checks import Check
-from analysis.reproduction import afifi2014 as afifi2014_runs
+from analysis.reproduction import afifi2014_ns3 as afifi2014_runs
 from analysis.reproduction import recorded
 from analysis.reproduction import tokuda2003 as tokuda2003_runs
 from analysis.reproduction.measured import MEASURED, compares
