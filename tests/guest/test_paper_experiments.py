@@ -100,6 +100,7 @@ SHORT = {
     "tokuda2003/fig9.yml": Short(2, "cca=ghighspeed,n=1"),
     "yu2009/fig2.11-2.13-short.yml": Short(5, "cca=miss,graph=1,rate=10mbit,gap=exponential(500ms)"),
     "yu2009/fig2.14-2.16-short.yml": Short(3, "cca=js,graph=1,rate=10mbit,gap=exponential(500ms),buffer=50p"),
+    "yu2009/fig2.3-2.5-later-short.yml": Short(40, "cca=js,seed=1"),
     "yu2009/fig2.3-2.8-short.yml": Short(40, "cca=miss,rate=8mbit,seed=1"),
     "yu2009/fig3.4-faster-short.yml": Short(40, "cca=ssipp,seed=1"),
     "yu2009/fig3.3-3.8-short.yml": Short(40, "cca=ssipp,queue=droptail,count=50,seed=1"),
