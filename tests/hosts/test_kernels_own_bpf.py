@@ -88,6 +88,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("this_machine")
 def test_they_are_run_as_they_are_given(given: Path, tmp_path: Path) -> None:
     """Each carries its flow by the sender's own word, its bytes are in the run's identity, and both are gone afterwards."""
     before = ALGORITHMS.read_text()
@@ -104,6 +105,7 @@ def test_they_are_run_as_they_are_given(given: Path, tmp_path: Path) -> None:
     assert ALGORITHMS.read_text() == before
 
 
+@pytest.mark.usefixtures("this_machine")
 def test_an_object_is_not_taken_for_another_name(given: Path) -> None:
     """The kernel's bpf_dctcp holds a second algorithm, which lacks what the kernel asks of one."""
     before = ALGORITHMS.read_text()
