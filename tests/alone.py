@@ -19,6 +19,6 @@ LOCK = Path("/run/warpbed-tests-alone")
 @contextlib.contextmanager
 def with_this_machine(lock: Path = LOCK) -> Iterator[None]:
     """Wait until no other test has this machine, and have it until the body's end, or this process's."""
-    with lock.open("ab") as held:  # Python closes it where a program is started: what a test leaves behind holds nothing
+    with lock.open("ab") as held:  # which no program that is started inherits
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
