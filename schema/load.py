@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
+from ruamel.yaml.scanner import Scanner
 
 from base.errors import Problem, SpecError, UsageError
 from base.nearest import nearest
@@ -128,6 +129,7 @@ def _composed(text: str) -> Any:
         return yaml_events.read(text)
     except yaml_events.NotAlikeError:
         yaml = YAML(typ="rt", pure=True)
+        yaml.Scanner = Scanner  # without comments, which nobody reads here and which it may fail to place
         yaml.allow_duplicate_keys = False
         return yaml.load(text)
 
