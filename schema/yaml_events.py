@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 from ruamel.yaml import YAML, events
@@ -61,7 +61,7 @@ class _Events:
         self._coming.close()
 
 
-def _events(text: str) -> Iterator[Any]:
+def _events(text: str) -> Generator[Any, None, None]:
     parser = CParser(text)
     while (event := parser.get_event()) is not None:
         kind, at, end = type(event).__name__, event.start_mark, event.end_mark

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scheduler of Dask and two workers in one process, to be killed at once: importing Dask takes each process a second.
 
-    python -m tests.dask_cluster PORT FILE      PORT: 0 for any; FILE gets the scheduler's address once it listens
+python -m tests.dask_cluster PORT FILE      PORT: 0 for any; FILE gets the scheduler's address once it listens
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 async def serve(port: int, file: Path) -> None:
     from distributed import Scheduler, Worker
 
-    scheduler: Any = await Scheduler(host="127.0.0.1", port=port, dashboard=False)  # type: ignore[no-untyped-call]
+    scheduler: Any = await Scheduler(host="127.0.0.1", port=port, dashboard=False)
     workers = [
         await Worker(scheduler.address, nthreads=1, dashboard=False, local_directory=str(file.parent)) for _ in range(2)
     ]

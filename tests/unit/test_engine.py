@@ -436,7 +436,7 @@ def test_a_scheduler_that_is_started_again_gets_what_is_missing(
     def begin(number: int, port: str) -> str:
         """A scheduler at a port, and two workers; its address."""
         file = tmp_path / f"scheduler{number}"
-        line = [sys.executable, "-P", "-m", "tests.dask_cluster", port, file]
+        line = [sys.executable, "-P", "-m", "tests.dask_cluster", port, str(file)]
         quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         groups.append(subprocess.Popen(line, cwd=tmp_path, **quiet))
         wait_until(file.exists, while_running=groups[-1])
