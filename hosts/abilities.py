@@ -34,19 +34,27 @@ def missing(network: Network, config: Mapping[str, str], modules: Collection[str
     config: the kernel's configuration, CONFIG_X → y or m
     modules: those of the project's own kernel modules that can be loaded into it
     """
+    lacking = {direction: list(_lacks(direction, config, modules)) for direction in set(network.directions())}
+    if not any(lacking.values()):
+        return []
     lacks: dict[str, None] = {}
     for link in network.links:
         for name, direction in ((f"{link.a}>{link.b}", link.forward), (f"{link.b}>{link.a}", link.backward)):
-            needs = _needs(direction)
-            for option, why in needs.options:
-                if config.get(option) not in ("y", "m"):
-                    lacks[f"{name}: {why} needs a kernel with {option}"] = None
-            for module in needs.modules:
-                if module not in modules:
-                    what = own_work(module, direction)
-                    lacks[f"{name}: {what} needs the module {module}, which this host's kernel does not have"] = None
-            lacks.update(dict.fromkeys(f"{name}: {why}" for why in needs.red_limits))
+            lacks.update(dict.fromkeys(f"{name}: {what}" for what in lacking[direction]))
     return list(lacks)
+
+
+def _lacks(direction: Direction, config: Mapping[str, str], modules: Collection[str]) -> Iterator[str]:
+    """What the kernel cannot do of what one direction asks."""
+    needs = _needs(direction)
+    for option, why in needs.options:
+        if config.get(option) not in ("y", "m"):
+            yield f"{why} needs a kernel with {option}"
+    for module in needs.modules:
+        if module not in modules:
+            what = own_work(module, direction)
+            yield f"{what} needs the module {module}, which this host's kernel does not have"
+    yield from needs.red_limits
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from network import ipv6
 from network.aggregate import aggregate
@@ -28,6 +28,8 @@ from network.impairments import (
     Steps,
     loss_by_size,
 )
+
+T = TypeVar("T")
 
 MOST_LINKS = 1 << 16
 """MAC addresses number links with 16 bits; addresses would suffice for more."""
@@ -288,11 +290,22 @@ class Network:
 
     @functools.cached_property
     def _first_hops(self) -> dict[str, dict[str, str]]:
-        return {}
+        return _hops_of(tuple(node.name for node in self.nodes), tuple((link.a, link.b) for link in self.links))
 
     @functools.cached_property
     def _paths(self) -> dict[tuple[str, str], list[tuple[str, str, Direction]]]:
         return {}
+
+    @functools.cached_property
+    def _answers(self) -> dict[Hashable, Any]:
+        return {}
+
+    def once(self, question: Hashable, answer: Callable[[], T]) -> T:
+        """What `answer` says of this network, remembered as long as the network is: cells of a sweep and rules ask again."""
+        if question not in self._answers:
+            self._answers[question] = answer()
+        known: T = self._answers[question]
+        return known
 
     def directions(self) -> Iterator[Direction]:
         """Both directions of every link."""
@@ -304,14 +317,15 @@ class Network:
         """Everything that makes the network impossible to build, as sentences."""
         messages = []
         names = [node.name for node in self.nodes]
-        for name in sorted({n for n in names if names.count(n) > 1}):
+        known = Counter(names)
+        for name in sorted(name for name, count in known.items() if count > 1):
             messages.append(f"node {name} is there twice")
         for name in names:
             if not name.isidentifier() or len(name) > 9:
                 messages.append(f"node name {name!r}: letters, digits and _, at most 9 (interface names have 15)")
         for link in self.links:
             for end in (link.a, link.b):
-                if end not in names:
+                if end not in known:
                     messages.append(f"link {link.a}–{link.b}: there is no node {end}")
         if len(self.links) > MOST_LINKS:
             messages.append(f"{len(self.links)} links; at most {MOST_LINKS} have addresses")
@@ -471,6 +485,12 @@ def _routes(network: Network, numbers: Mapping[str, list[int]], plan: NodePlan) 
         yield Route(prefix, direct[hop].peer_address, direct[hop].name)
 
 
+@functools.lru_cache(maxsize=16)
+def _hops_of(names: tuple[str, ...], links: tuple[tuple[str, str], ...]) -> dict[str, dict[str, str]]:
+    """Where first hops of this graph are kept: its networks with other rates and delays have the same."""
+    return {}
+
+
 def _first_hops(network: Network, start: str) -> dict[str, str]:
     """For every other node the neighbour of `start` on the way there; nearest nodes first."""
     table = network.neighbours
@@ -505,11 +525,18 @@ def _path(network: Network, source: str, destination: str) -> Iterator[tuple[str
         if here == first.peer:
             interface = next(i for i in own if i.name == first.peer_interface)
         else:
-            ways = network.first_hops(here)
-            nearer = next(name for name in ways if name in (destination, first.peer))
-            interface = next(i for i in own if i.peer == ways[nearer])
+            hop = _hop_to_nearer(network, here, destination, first.peer)
+            interface = next(i for i in own if i.peer == hop)
         yield here, interface.peer, interface.egress
         here = interface.peer
+
+
+def _hop_to_nearer(network: Network, here: str, one: str, other: str) -> str:
+    """The first hop from `here` to that one of two nodes which is nearer, by the order in which they are found."""
+    ways = network.first_hops(here)
+    if one not in ways or other not in ways or ways[one] == ways[other]:
+        return ways[one] if one in ways else ways[other]
+    return ways[next(name for name in ways if name in (one, other))]
 
 
 def idle_rtt_ns(network: Network, a: str, b: str, frame_bytes: int) -> int:
@@ -517,8 +544,12 @@ def idle_rtt_ns(network: Network, a: str, b: str, frame_bytes: int) -> int:
 
     Without jitter, and with the longest of delays that change.
     """
-    there, back = path(network, a, b), path(network, b, a)
-    return sum(d.delay_ns + d.serialisation_ns(frame_bytes) for _, _, d in there + back)
+
+    def added() -> int:
+        there, back = path(network, a, b), path(network, b, a)
+        return sum(d.delay_ns + d.serialisation_ns(frame_bytes) for _, _, d in there + back)
+
+    return network.once(("idle RTT", a, b, frame_bytes), added)
 
 
 def idle_rtt_bounds_ns(network: Network, a: str, b: str, frame_bytes: int) -> tuple[int, int]:

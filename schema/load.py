@@ -16,10 +16,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
+from ruamel.yaml.scanner import Scanner
 
 from base.errors import Problem, SpecError, UsageError
 from base.nearest import nearest
-from schema import patterns
+from schema import patterns, yaml_events
 from schema.model import Experiment
 
 MAX_FILE_BYTES = 1 << 20
@@ -124,9 +125,13 @@ def _composed(text: str) -> Any:
 
     As many as there are experiments and more: of fewer, who reads all of them again in the same order finds none.
     """
-    yaml = YAML(typ="rt", pure=True)
-    yaml.allow_duplicate_keys = False
-    return yaml.load(text)
+    try:
+        return yaml_events.read(text)
+    except yaml_events.NotAlikeError:
+        yaml = YAML(typ="rt", pure=True)
+        yaml.Scanner = Scanner  # without comments, which nobody reads here and which it may fail to place
+        yaml.allow_duplicate_keys = False
+        return yaml.load(text)
 
 
 def _too_deep(text: str) -> int | None:

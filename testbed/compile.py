@@ -155,14 +155,18 @@ def _shared(network: Network) -> Network:
 def socket_buffers(network: Network, flows: Iterable[FlowPlan]) -> tuple[int, int]:
     """Largest send and receive buffers (bytes) that never limit a flow: BDP and the path's queues, with overhead."""
     largest = BUFFER_MIN_BYTES
-    for source, destination in {(flow.source, flow.destination): None for flow in flows}:
-        hops = path(network, source, destination)
-        rate = min((d.rate_bps for _, _, d in hops if d.rate_bps), default=DEFAULT_RATE_BPS)
-        in_flight = rate * idle_rtt_ns(network, source, destination, FULL_FRAME_BYTES) / 8e9
-        queued = sum(d.buffer.full_bytes for _, _, d in hops if d.buffer)
-        largest = max(largest, int(BUFFER_PER_BDP * (in_flight + queued)))
+    for ends in {(flow.source, flow.destination): None for flow in flows}:
+        largest = max(largest, network.once(("buffer", *ends), functools.partial(_path_buffer, network, *ends)))
     largest = min(largest, 2**31 - 1)
     return largest, largest
+
+
+def _path_buffer(network: Network, source: str, destination: str) -> int:
+    hops = path(network, source, destination)
+    rate = min((d.rate_bps for _, _, d in hops if d.rate_bps), default=DEFAULT_RATE_BPS)
+    in_flight = rate * idle_rtt_ns(network, source, destination, FULL_FRAME_BYTES) / 8e9
+    queued = sum(d.buffer.full_bytes for _, _, d in hops if d.buffer)
+    return int(BUFFER_PER_BDP * (in_flight + queued))
 
 
 def _check_nodes(experiment: Experiment, document: Document, network: Network) -> None:
@@ -192,7 +196,8 @@ def _check_nodes(experiment: Experiment, document: Document, network: Network) -
 def _check_kernel(experiment: Experiment, document: Document, network: Network) -> None:
     """What the virtual host's kernel cannot do is an error of the file; other hosts are asked when they are prepared."""
     line = document.line(("topology",))
-    if lacks := abilities.missing(network, *_of_virtual(kernel_series.of(experiment.kernel))):
+    series = kernel_series.of(experiment.kernel)
+    if lacks := network.once(("lacks", series), lambda: abilities.missing(network, *_of_virtual(series))):
         raise SpecError([Problem(document.file, line, "topology", text) for text in lacks])
 
 
@@ -369,7 +374,7 @@ def _modules(
     # loaded in any case: with and without batching the guest then draws the same random numbers
     ports = _batched_ports(experiment) if experiment.virtual.batch_receivers else ""
     yield module(BATCH_MODULE, {"ports": ports or NO_PORTS, **_batch_sizes(experiment)})
-    for name in dict.fromkeys([*LINK_MODULES, *own_modules(network.directions())]):
+    for name in dict.fromkeys([*LINK_MODULES, *network.once("modules", lambda: own_modules(network.directions()))]):
         yield module(name, {})
     if any(start.needs_module for node in starts.values() for start in node):
         yield module(START_MODULE, {})

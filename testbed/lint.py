@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from network.frames import FULL_FRAME_BYTES
-from network.model import Direction, idle_rtt_ns, path
+from network.model import Direction, Network, idle_rtt_ns, path
 from network.tc import netem_limit
 from plan.model import Plan
 
@@ -34,6 +34,16 @@ def _directions(plan: Plan) -> Iterator[tuple[str, Direction]]:
         yield f"{link.b}→{link.a}", link.backward
 
 
+def _slowest(network: Network, source: str, destination: str) -> tuple[int, str, str, Direction] | None:
+    """Rate and place of the first of the path's slowest links, one with a buffer where there is one; None where none has a rate."""
+
+    def found() -> tuple[int, str, str, Direction] | None:
+        limited = [(d.rate_bps, a, b, d) for a, b, d in path(network, source, destination) if d.rate_bps]
+        return min(limited, key=lambda item: (item[0], item[3].buffer is None), default=None)
+
+    return network.once(("slowest", source, destination), found)
+
+
 def _in_flight_limit(plan: Plan) -> Iterator[Finding]:
     """[3] netem counts the packets in flight."""
     for name, direction in _directions(plan):
@@ -49,14 +59,13 @@ def _in_flight_limit(plan: Plan) -> Iterator[Finding]:
 def _bottleneck_buffer(plan: Plan) -> Iterator[Finding]:
     """[4] A buffer far from the BDP is a choice that readers must see."""
     for flow in plan.flows:
-        hops = path(plan.network, flow.source, flow.destination)
-        limited = [(d.rate_bps, a, b, d) for a, b, d in hops if d.rate_bps]
-        if not limited:
+        slowest = _slowest(plan.network, flow.source, flow.destination)
+        if slowest is None:
             yield Finding(
                 "no-rate", "warning", f"flow {flow.name}: no link of its path has a rate; nothing queues anywhere"
             )
             continue
-        rate, a, b, direction = min(limited, key=lambda item: (item[0], item[3].buffer is None))
+        rate, a, b, direction = slowest
         if direction.buffer is None:
             yield Finding(
                 "no-buffer", "error", f"{a}→{b} is the slowest link of flow {flow.name} and has no buffer size"
@@ -73,11 +82,10 @@ def _bottleneck_buffer(plan: Plan) -> Iterator[Finding]:
 def _socket_buffers(plan: Plan) -> Iterator[Finding]:
     """[5] Socket buffers below twice the BDP limit the flow instead of its algorithm."""
     for flow in plan.flows:
-        hops = path(plan.network, flow.source, flow.destination)
-        rate = min((d.rate_bps for _, _, d in hops if d.rate_bps), default=None)
-        if rate is None:
+        slowest = _slowest(plan.network, flow.source, flow.destination)
+        if slowest is None:
             continue
-        bdp = rate * idle_rtt_ns(plan.network, flow.source, flow.destination, FULL_FRAME_BYTES) / 8e9
+        bdp = slowest[0] * idle_rtt_ns(plan.network, flow.source, flow.destination, FULL_FRAME_BYTES) / 8e9
         for host, sysctl in ((flow.source, "net.ipv4.tcp_wmem"), (flow.destination, "net.ipv4.tcp_rmem")):
             largest = int(plan.hosts[host].sysctls[sysctl].split()[-1])
             if largest < 2 * bdp:
@@ -161,13 +169,13 @@ def _arriving_bps(paths: Iterable[list[tuple[str, str, Direction]]]) -> dict[tup
 
 def phase_effects(plan: Plan) -> Iterator[Finding]:
     """[12] Flows that share a drop-tail queue fall into step with it where nothing moves their packets (virtual time only)."""
-    directions = {(a, b): d for flow in plan.flows for a, b, d in path(plan.network, flow.source, flow.destination)}
+    directions: dict[tuple[str, str], Direction] = {}
     ways: dict[tuple[str, str], list[str]] = {}
     for flow in plan.flows:
-        hops = path(plan.network, flow.source, flow.destination) + path(plan.network, flow.destination, flow.source)
-        if any(_moves_packets(d) for _, _, d in hops):
+        if _is_moved(plan.network, flow.source, flow.destination):
             continue
-        for a, b, _ in path(plan.network, flow.source, flow.destination):
+        for a, b, direction in path(plan.network, flow.source, flow.destination):
+            directions[a, b] = direction
             ways.setdefault((a, b), []).extend([flow.name] * flow.parallel)
     for (a, b), names in ways.items():
         direction = directions[a, b]
@@ -179,6 +187,17 @@ def phase_effects(plan: Plan) -> Iterator[Finding]:
                 f"{a}→{b}: {len(names)} connections ({shown}) share a drop-tail queue and nothing moves their packets: who "
                 "loses one is decided by phase, and shares jump with the RTT; write hosts: {overhead: auto}, or leave it out",
             )
+
+
+def _is_moved(network: Network, source: str, destination: str) -> bool:
+    """Whether a link moves packets of a flow between two nodes, or their ACKs."""
+    return network.once(
+        ("moved", *sorted((source, destination))),
+        lambda: any(
+            _moves_packets(direction)
+            for _, _, direction in path(network, source, destination) + path(network, destination, source)
+        ),
+    )
 
 
 def _moves_packets(direction: Direction) -> bool:

@@ -18,7 +18,7 @@ from hosts.virtual.launch import GuestKernel
 from hosts.vm.builds import Builds
 from hosts.vm.builds import find as find_builds
 from store import debian_server
-from tests import durations, kept_results, lab, needs, reaper, surroundings
+from tests import alone, durations, kept_results, lab, needs, reaper, surroundings
 from tests.sshhosts import SshHosts
 
 surroundings.settle(os.environ)
@@ -71,6 +71,13 @@ def timescale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[debian_serve
         pytest.skip("the database's tests need root (chroot)")
     with debian_server.running(tmp_path_factory.mktemp("pg"), **store_lab.FAST) as server:
         yield server
+
+
+@pytest.fixture
+def this_machine() -> Iterator[None]:
+    """No other test registers algorithms with this machine's kernel, or has a run on the local host."""
+    with alone.with_this_machine():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,11 @@ def tag(pid: int) -> str:
     return f"wb{pid % 10000}"
 
 
+def is_tagged(name: str) -> bool:
+    """Whether a network namespace or an interface belongs to some pytest's hosts (tests.sshhosts)."""
+    return re.fullmatch(r"wb[0-9]+[a-z].*", name) is not None
+
+
 def start() -> None:
     """Mark what this process starts from now on, and start what waits for this process's end."""
     mark = f"{os.getpid()}-{time.monotonic_ns()}"

@@ -143,6 +143,7 @@ def test_a_kernel_without_one_of_the_options_is_refused(option: str, tmp_path: P
 
 @NEEDS_CLANG
 @NEEDS_KERNEL
+@pytest.mark.usefixtures("this_machine")
 def test_the_running_kernel_takes_it_sends_by_it_and_is_left_as_it_was() -> None:
     before = AVAILABLE.read_text().split()
     path = bpf_objects.object_of(bpf_objects.own()["bpf_lbc"])
@@ -154,6 +155,7 @@ def test_the_running_kernel_takes_it_sends_by_it_and_is_left_as_it_was() -> None
 
 @NEEDS_CLANG
 @NEEDS_KERNEL
+@pytest.mark.usefixtures("this_machine")
 def test_a_new_algorithm_in_bpf_is_taken_as_it_is_made(tmp_path: Path) -> None:
     for folder in ("kernels/template", "kernels/bpf"):
         shutil.copytree(lab.ROOT / folder, tmp_path / folder)

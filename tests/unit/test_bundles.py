@@ -10,7 +10,7 @@ import json
 import stat
 import struct
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +28,17 @@ from testbed.bundle.unpack import unpack
 from testbed.bundle.write import write
 from testbed.experiments import prepare
 from tests import lab
+from tests.few_figures import draw_few
 
 LIMIT = 1 << 30
 ANY_RUN = "results/small/cubic-40p-s1-00000001"
-SWEEPS = ("utilization", "rtt_min_ms")
 Change = Callable[[dict[str, bytes]], object]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def two_sweeps() -> Iterator[None]:
-    """Two figures of metrics stand for the thirty that one function draws; tests/unit/test_report_figures.py draws them all."""
-    draw = static.write_figures
-
-    def draw_few(data: Mapping[str, Any], folder: Path) -> list[Path]:
-        return draw({**data, "metrics": [one for one in data["metrics"] if one["name"] in SWEEPS]}, folder)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(static, "write_figures", draw_few)
+        draw_few(patch)
         yield
 
 

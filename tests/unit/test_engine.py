@@ -431,32 +431,16 @@ def test_a_scheduler_that_is_started_again_gets_what_is_missing(
     monkeypatch.setattr(stub, "run_task", sleeping.sleeps_long)
     monkeypatch.setattr(clusters, "CONNECT_S", 300)
     (tmp_path / "results").mkdir()
-    quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def start(program: str, *words: str) -> subprocess.Popen[bytes]:
-        line = [sys.executable, "-P", "-m", f"distributed.cli.{program}", *words]
-        processes.append(subprocess.Popen(line, cwd=tmp_path, **quiet))
-        return processes[-1]
+    groups: list[subprocess.Popen[bytes]] = []
 
     def begin(number: int, port: str) -> str:
         """A scheduler at a port, and two workers; its address."""
-        file = tmp_path / f"scheduler{number}.json"
-        start("dask_scheduler", "--scheduler-file", str(file), "--host", "127.0.0.1", "--port", port, "--no-dashboard")
-        wait_until(lambda: file.exists() and file.read_text().endswith("}"), while_running=processes[-1])
-        address = str(json.loads(file.read_text())["address"])
-        for _ in range(2):
-            start(
-                "dask_worker",
-                address,
-                "--nthreads",
-                "1",
-                "--no-nanny",
-                "--no-dashboard",
-                "--local-directory",
-                str(tmp_path),
-            )
-        return address
+        file = tmp_path / f"scheduler{number}"
+        line = [sys.executable, "-P", "-m", "tests.dask_cluster", port, str(file)]
+        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        groups.append(subprocess.Popen(line, cwd=tmp_path, **quiet))
+        wait_until(file.exists, while_running=groups[-1])
+        return file.read_text()
 
     runs = sleeping.jobs(tmp_path)
     summaries: list[Any] = []
@@ -468,14 +452,13 @@ def test_a_scheduler_that_is_started_again_gets_what_is_missing(
             conducting = threading.Thread(target=lambda: summaries.append(runner.run_all(runs)))
             conducting.start()
             wait_until(lambda: len(begun(tmp_path)) >= 2, 120)
-            for process in processes:
-                process.kill()
-                process.wait()
+            groups[0].kill()
+            groups[0].wait()
             before = len(begun(tmp_path))
             assert begin(2, address.rpartition(":")[2]) == address
             conducting.join(300)
     finally:
-        for process in processes:
+        for process in groups:
             process.kill()
             process.wait()
     (summary,) = summaries

@@ -171,10 +171,10 @@ def test_builds_that_cannot_be_evaluated_are_refused(tmp_path: Path) -> None:
         ("6.2", "neither a series (6.1, 6.12, 7.2) nor a kernel's tree, tarball or build"),
         (tmp_path, "a build for x86"),
     ):
-        assert words in lab.warpbed("evaluate", "cubic", "--kernel", kernel, "--results", tmp_path / "r", code=2)
+        assert words in lab.inside("evaluate", "cubic", "--kernel", kernel, "--results", tmp_path / "r", code=2)
     table = ["--table", str(tmp_path / "t.md")]
-    assert "leave it or --kernel out" in lab.warpbed("evaluate", "cubic", "--kernel", "6.1", *table, code=2)
-    assert "--module is built for a series" in lab.warpbed(
+    assert "leave it or --kernel out" in lab.inside("evaluate", "cubic", "--kernel", "6.1", *table, code=2)
+    assert "--module is built for a series" in lab.inside(
         "evaluate", "--module", tmp_path, "--kernel", tmp_path, code=2
     )
     assert not (tmp_path / "t.md").exists()

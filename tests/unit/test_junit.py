@@ -62,7 +62,7 @@ def test_the_file_counts_and_escapes(tmp_path: Path) -> None:
 
 
 def test_entries_of_theses_become_cases(tmp_path: Path) -> None:
-    lab.warpbed(
+    lab.inside(
         "reproduce", "ho2008-tab4.1", "ho2008-fig2.1", "--no-run", "--junit", tmp_path / "j.xml", "--results", tmp_path
     )
     suite = ET.parse(tmp_path / "j.xml").getroot()[0]

@@ -19,6 +19,7 @@ from base.layers import RUN_PACKAGES
 from base.paths import ROOT
 from benchmarks.make_results import Case, make_results
 from tests import lab
+from tests.few_figures import draw_few
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
@@ -98,6 +99,7 @@ def test_the_figures_are_those_of_the_report(
     folder: Path, experiment: warpbed.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(static, "KINDS", ("svg",))
+    draw_few(monkeypatch)
     written = {file.name: file.read_bytes() for file in _figures(folder, tmp_path)}
     drawn = experiment.figures()
     assert {f"{name}.svg" for name in drawn} == {name for name in written if name.endswith(".svg")}
