@@ -206,7 +206,7 @@ def test_the_pinned_libraries_are_those_of_the_pinned_grafana() -> None:
 def test_an_algorithm_has_one_colour_in_every_panel(asked: Panels, drawn: Panels) -> None:
     seen: dict[str, set[str]] = {}
     for where, panel in drawn.items():
-        if asked[where]["type"] in ("timeseries", "xychart"):
+        if asked[where]["type"] in ("timeseries", "xychart", "barchart"):
             for frame in panel["frames"]:
                 for field in frame["fields"]:
                     name = field["name"].split(" · ")[0]
@@ -216,6 +216,47 @@ def test_an_algorithm_has_one_colour_in_every_panel(asked: Panels, drawn: Panels
     assert colours.keys() == seen.keys()
     for name, colour in colours.items():
         assert colour in seen[name] <= {*palette.shades(colour), PEAKS}, name
+
+
+def test_bars_of_algorithms_have_their_colours(asked: Panels, drawn: Panels) -> None:
+    """Every bar chart whose bars stand side by side by algorithm, in Sweep and in Campaign."""
+    by_algorithm = {}
+    for where, panel in drawn.items():
+        if asked[where]["type"] == "barchart" and asked[where]["transformations"]:
+            (frame,) = panel["frames"]
+            by_algorithm[where[1].partition(" ")[2]] = {
+                field["name"]: field["config"]["color"] for field in frame["fields"][1:]
+            }
+    titles = ("${metric:text}${unit:text} by value", "Goodput by time of day", "Completion time by size and algorithm")
+    assert set(by_algorithm) == set(titles)
+    for title, colours in by_algorithm.items():
+        assert {"cubic", "reno"} <= colours.keys(), title
+        for name, colour in colours.items():
+            assert colour == {"mode": "fixed", "fixedColor": palette.SCREEN[palette.place(name)]}, (title, name)
+
+
+def test_goodput_by_time_of_day_is_a_bar_per_hour_and_algorithm(drawn: Panels, full: store_lab.Database) -> None:
+    """And no other: the count of an hour's transfers stood beside it once, as megabits. Of transfers every six hours four hours have bars."""
+    (frame,) = one(drawn, "campaign", "Goodput by time of day")["frames"]
+    hours, *series = frame["fields"]
+    starts = [board_data.PAUSE_S * (case.seed - 1) % 86_400 // 3600 for case in board_data.TRANSFERS]
+    assert hours["values"] == [f"{hour:02.0f} h" for hour in sorted(set(starts))]
+    assert {field["name"] for field in series} == {"cubic", "reno"}
+    goodput = dict(
+        full.rows(
+            "SELECT r.seed, f.goodput_mbps FROM runs r JOIN flows f USING (run_id) "
+            f"WHERE r.experiment = '{board_data.CAMPAIGN}'"
+        )
+    )
+    for field in series:
+        assert field["config"]["unit"] == "Mbits"
+        for hour, value in zip(hours["values"], field["values"], strict=True):
+            of_hour = [
+                goodput[case.seed]
+                for case, start in zip(board_data.TRANSFERS, starts, strict=True)
+                if f"{start:02.0f} h" == hour and case.cca == field["name"]
+            ]
+            assert value == (pytest.approx(sum(of_hour) / len(of_hour)) if of_hour else None), (field["name"], hour)
 
 
 def test_flows_of_one_algorithm_have_looks_of_their_own(folder: Path) -> None:
