@@ -197,6 +197,20 @@ def test_settings_of_one_algorithm_are_told_apart_by_their_lines(drawn: Panels) 
         assert large and large == [{"fill": "dash", "dash": [10, 6]}] * len(large), title
 
 
+def test_the_legend_of_runs_has_one_seed_of_each_setting(drawn: Panels) -> None:
+    """The least: of cubic's runs with 50 packets that with seed 1. Every setting has one, whichever seeds others have."""
+    for title in ("Throughput", "Congestion window", "Round-trip time", "In flight", "Jain's index"):
+        (frame,) = one(drawn, "compare", title)["frames"]
+        settings: dict[str, list[tuple[int, bool]]] = {}
+        for field in frame["fields"][1:]:
+            setting, _, seed = field["name"].replace(JOINER, "").rpartition(", seed ")
+            listed = not ((field["config"]["custom"] or {}).get("hideFrom") or {}).get("legend")
+            settings.setdefault(setting, []).append((int(seed), listed))
+        assert settings["cubic · 50p"] == [(1, True), (board_data.LARGE_SEED, False)], title
+        for setting, seeds in settings.items():
+            assert [listed for _, listed in sorted(seeds)] == [True] + [False] * (len(seeds) - 1), (title, setting)
+
+
 def test_the_pinned_libraries_are_those_of_the_pinned_grafana() -> None:
     image = re.search(r"grafana/grafana:([\d.]+)@", (ROOT / "dashboards/images.yml").read_text())
     package = json.loads((ROOT / "tests/grafana_libraries/package.json").read_text())
@@ -236,7 +250,7 @@ def test_bars_of_algorithms_have_their_colours(asked: Panels, drawn: Panels) -> 
 
 
 def test_goodput_by_time_of_day_is_a_bar_per_hour_and_algorithm(drawn: Panels, full: store_lab.Database) -> None:
-    """And no other: the count of an hour's transfers stood beside it once, as megabits. Of transfers every six hours four hours have bars."""
+    """And no other: an hour's count of transfers stood beside it once, as megabits. Transfers every six hours fill four hours."""
     (frame,) = one(drawn, "campaign", "Goodput by time of day")["frames"]
     hours, *series = frame["fields"]
     starts = [board_data.PAUSE_S * (case.seed - 1) % 86_400 // 3600 for case in board_data.TRANSFERS]
