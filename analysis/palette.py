@@ -8,9 +8,10 @@ import zlib
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6d4bb0", "#4d4d4d")
 """Okabe and Ito's, which people with any colour vision tell apart; dashes and marks do it in print."""
 
-SCREEN = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#3b8fc4", "#8463c8", "#777777")
-"""The same for lines that may stand on white and on black alike, as in Grafana: the last three, which one of them would swallow, changed
-until the contrast is 3:1 with either."""
+SCREEN = ("#0072b2", "#d55e00", "#00896b", "#b5538c", "#8a6d00", "#3b8fc4", "#8463c8", "#777777")
+"""The same hues for lines that may stand on white and on black alike, as in Grafana, which has one colour for both its themes: five
+that one of them would swallow are darker or lighter, until the contrast is 3:1 with either. The report's page by day has these too; by
+night it has lighter ones of the same hues."""
 
 ALGORITHMS = (
     "reno", "cubic", "medley", "vegas", "fast", "ctcp", "bbr", "westwood",

@@ -46,6 +46,11 @@ COMPLETION_BY_SIZE = f"""
     FROM {FLOWS} WHERE {WHERE}
     GROUP BY f.size, f.size_bytes, f.cca ORDER BY f.size_bytes, f.cca LIMIT 60
 """
+GOODPUT_BY_HOUR = f"""
+    SELECT lpad(extract(hour FROM f.clock)::text, 2, '0') || ' h' AS hour, f.cca, avg(f.goodput_mbps) AS goodput_mbps
+    FROM {FLOWS} WHERE {WHERE}
+    GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 1000
+"""
 PATHS = f"""
     SELECT f.receiver, f.size, f.cca, count(*) AS transfers, avg(f.goodput_mbps) AS goodput_mbps,
         stddev_samp(f.goodput_mbps) AS deviation_mbps, {MEDIAN_COMPLETION} AS completion_s, {LOSS} AS loss,
@@ -84,13 +89,6 @@ def over_time(value: str, metric: str) -> Query:
         """,
         series=True,
     )
-
-
-def by_hour(value: str, name: str) -> Query:
-    return Query(f"""
-        SELECT lpad(extract(hour FROM f.clock)::text, 2, '0') || ' h' AS hour, {value} AS "{name}"
-        FROM {FLOWS} WHERE {WHERE} GROUP BY 1 ORDER BY 1
-    """)
 
 
 def choice(column: str, label: str, order: str = "1") -> Variable:
@@ -170,10 +168,12 @@ def dashboard() -> Any:
         ),
         bars(
             "Goodput by time of day",
-            "Mean over the transfers that started in each hour: UTC, or in virtual time the campaign's own clock, which starts at 0 h.",
+            "Mean over each algorithm's transfers that started in each hour: UTC, or in virtual time the campaign's own clock, which "
+            "starts at 0 h.",
             "Mbits",
-            by_hour("avg(f.goodput_mbps)", "Goodput"),
+            Query(GOODPUT_BY_HOUR),
             "hour",
+            by=("cca", "goodput_mbps"),
         ),
         bars(
             "Completion time by size and algorithm",

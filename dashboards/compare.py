@@ -7,7 +7,7 @@ from typing import Any
 
 from dashboards.addresses import ZERO_S
 from dashboards.bands import banded, chart, completed, edges
-from dashboards.looks import DASHES, MORE, algorithm_colours, dashed_settings, in_place
+from dashboards.looks import DASHES, MORE, algorithm_colours, dashed_settings, first_seed_listed, in_place
 from dashboards.parts import (
     COUNTED,
     LEGIBLE_MS,
@@ -41,7 +41,7 @@ NAMED = f"""(SELECT n.*,
             CASE WHEN n.seeds > 1 THEN 'seed ' || {in_place("n.seed_place", "n.seed")} END), '')) AS name
     FROM (SELECT c.*, (ARRAY[{", ".join(f"'{dash}'" for dash in DASHES)}])[1 + (c.place - 1) % {len(DASHES)}] AS dash
     FROM (SELECT q.*, o.words, w.seeds, dense_rank() OVER (ORDER BY o.numbers, o.words) AS place,
-        dense_rank() OVER (ORDER BY q.seed) AS seed_place
+        dense_rank() OVER (PARTITION BY q.cca, o.numbers, o.words ORDER BY q.seed) AS seed_place
     FROM (SELECT count(DISTINCT r.experiment) AS experiments, count(DISTINCT r.seed) AS seeds,
             ARRAY(SELECT v.name FROM run_params v JOIN runs r USING (run_id) WHERE {RUNS} AND v.name <> 'cca'
                 GROUP BY 1 HAVING count(DISTINCT v.value) > 1) AS differing FROM runs r WHERE {RUNS}) w
@@ -127,7 +127,11 @@ HEIGHT = 10
 
 def coloured(*arguments: Any, **more: Any) -> Any:
     """Lines of runs."""
-    return dashed_settings(algorithm_colours(lines(*arguments, points=False, height=HEIGHT, **more)))
+    title, description, *rest = arguments
+    said = f"{description} The legend has one seed of each setting, whose others look alike; the tooltip has each."
+    return first_seed_listed(
+        dashed_settings(algorithm_colours(lines(title, said, *rest, points=False, height=HEIGHT, **more)))
+    )
 
 
 def grouped(title: str, unit: str, value: str) -> Any:

@@ -57,6 +57,24 @@ def test_both_images_are_asked_for_before_one_is_built_and_one_message_says_the_
     assert not (programs / "state").exists()
 
 
+def test_a_start_with_nothing_to_fetch_or_build_prints_no_heading_of_it(tmp_path: Path) -> None:
+    """Both images are there, and the containers are told to start, which is where this Docker ends it."""
+    there = DOCKER.replace("*) exit 1 ;;", "image) ;;\n*) exit 1 ;;").replace(
+        "compose) ;;", 'compose) case "$*" in *up*) echo "no such container" >&2; exit 1 ;; esac ;;'
+    )
+    programs = fake(tmp_path / "programs", "docker", there)
+    done = up(programs, f"{programs}:{BIN}:{os.environ['PATH']}")
+    assert done.returncode == 2 and "no such container" in done.stderr
+    assert [line for line in done.stdout.splitlines() if line.endswith("…")] == []
+    assert done.stdout.splitlines() == [
+        "Make the folders",
+        "Make the passwords",
+        "Write the settings that hold passwords",
+        "Write where the database is",
+        "Copy the dashboards",
+    ]
+
+
 def test_without_grafana_only_a_database_that_may_not_be_built_stops_the_start(tmp_path: Path) -> None:
     programs = fake(tmp_path / "programs", "docker", DOCKER)
     path = f"{programs}:{BIN}:{os.environ['PATH']}"

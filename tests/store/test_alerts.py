@@ -11,6 +11,8 @@ import pytest
 from benchmarks import store_lab
 from benchmarks.make_results import Case
 from dashboards import alerts
+from store import debian_server
+from store.connect import connected
 from testbed import grafana
 from tests.store import board_data
 
@@ -68,6 +70,28 @@ def test_a_share_of_invalid_runs_fires_above_a_tenth_of_at_least_five(
     assert firing(database, "invalid-share") == [("ten",)]
     database.rows("UPDATE runs SET ingested_at = now() - interval '2 days' RETURNING 1", "writer")
     assert firing(database, "invalid-share") == []
+
+
+def test_a_store_above_fifty_gigabytes_fires_and_one_below_does_not(
+    database: store_lab.Database, timescale: debian_server.Server
+) -> None:
+    """The size that the server itself tells; then one that a function of the same name tells instead, found before the server's."""
+    ((gigabytes,),) = database.rows(BY_NAME["store-size"].sql)
+    ((megabytes,),) = database.rows("SELECT sum(pg_total_relation_size(oid)) / 1e6 FROM pg_class WHERE relkind = 'r'")
+    assert gigabytes == pytest.approx(float(megabytes) / 1e3, rel=0.5), "the tables of all databases are in the latter"
+    assert firing(database, "store-size") == []
+    with store_lab.admin(timescale, database.name) as admin:
+        admin.execute("CREATE SCHEMA told")
+        admin.execute("GRANT USAGE ON SCHEMA told TO PUBLIC")
+        for size, above in ((50_000_000_000, False), (50_000_000_001, True)):
+            admin.execute(
+                "CREATE OR REPLACE FUNCTION told.pg_database_size(name) RETURNS bigint LANGUAGE sql "
+                f"AS 'SELECT {size}::bigint'"
+            )
+            with connected("reader", database.url) as reader:
+                reader.execute("SET search_path = told, warpbed, public, pg_catalog")
+                ((told,),) = reader.execute(BY_NAME["store-size"].sql).fetchall()
+            assert (told > BY_NAME["store-size"].limit) is above
 
 
 def test_the_rules_are_provisioned_only_where_asked_for_and_taken_away_again(

@@ -197,6 +197,20 @@ def test_settings_of_one_algorithm_are_told_apart_by_their_lines(drawn: Panels) 
         assert large and large == [{"fill": "dash", "dash": [10, 6]}] * len(large), title
 
 
+def test_the_legend_of_runs_has_one_seed_of_each_setting(drawn: Panels) -> None:
+    """The least: of cubic's runs with 50 packets that with seed 1. Every setting has one, whichever seeds others have."""
+    for title in ("Throughput", "Congestion window", "Round-trip time", "In flight", "Jain's index"):
+        (frame,) = one(drawn, "compare", title)["frames"]
+        settings: dict[str, list[tuple[int, bool]]] = {}
+        for field in frame["fields"][1:]:
+            setting, _, seed = field["name"].replace(JOINER, "").rpartition(", seed ")
+            listed = not ((field["config"]["custom"] or {}).get("hideFrom") or {}).get("legend")
+            settings.setdefault(setting, []).append((int(seed), listed))
+        assert settings["cubic · 50p"] == [(1, True), (board_data.LARGE_SEED, False)], title
+        for setting, seeds in settings.items():
+            assert [listed for _, listed in sorted(seeds)] == [True] + [False] * (len(seeds) - 1), (title, setting)
+
+
 def test_the_pinned_libraries_are_those_of_the_pinned_grafana() -> None:
     image = re.search(r"grafana/grafana:([\d.]+)@", (ROOT / "dashboards/images.yml").read_text())
     package = json.loads((ROOT / "tests/grafana_libraries/package.json").read_text())
@@ -206,7 +220,7 @@ def test_the_pinned_libraries_are_those_of_the_pinned_grafana() -> None:
 def test_an_algorithm_has_one_colour_in_every_panel(asked: Panels, drawn: Panels) -> None:
     seen: dict[str, set[str]] = {}
     for where, panel in drawn.items():
-        if asked[where]["type"] in ("timeseries", "xychart"):
+        if asked[where]["type"] in ("timeseries", "xychart", "barchart"):
             for frame in panel["frames"]:
                 for field in frame["fields"]:
                     name = field["name"].split(" · ")[0]
@@ -216,6 +230,47 @@ def test_an_algorithm_has_one_colour_in_every_panel(asked: Panels, drawn: Panels
     assert colours.keys() == seen.keys()
     for name, colour in colours.items():
         assert colour in seen[name] <= {*palette.shades(colour), PEAKS}, name
+
+
+def test_bars_of_algorithms_have_their_colours(asked: Panels, drawn: Panels) -> None:
+    """Every bar chart whose bars stand side by side by algorithm, in Sweep and in Campaign."""
+    by_algorithm = {}
+    for where, panel in drawn.items():
+        if asked[where]["type"] == "barchart" and asked[where]["transformations"]:
+            (frame,) = panel["frames"]
+            by_algorithm[where[1].partition(" ")[2]] = {
+                field["name"]: field["config"]["color"] for field in frame["fields"][1:]
+            }
+    titles = ("${metric:text}${unit:text} by value", "Goodput by time of day", "Completion time by size and algorithm")
+    assert set(by_algorithm) == set(titles)
+    for title, colours in by_algorithm.items():
+        assert {"cubic", "reno"} <= colours.keys(), title
+        for name, colour in colours.items():
+            assert colour == {"mode": "fixed", "fixedColor": palette.SCREEN[palette.place(name)]}, (title, name)
+
+
+def test_goodput_by_time_of_day_is_a_bar_per_hour_and_algorithm(drawn: Panels, full: store_lab.Database) -> None:
+    """And no other: an hour's count of transfers stood beside it once, as megabits. Transfers every six hours fill four hours."""
+    (frame,) = one(drawn, "campaign", "Goodput by time of day")["frames"]
+    hours, *series = frame["fields"]
+    starts = [board_data.PAUSE_S * (case.seed - 1) % 86_400 // 3600 for case in board_data.TRANSFERS]
+    assert hours["values"] == [f"{hour:02.0f} h" for hour in sorted(set(starts))]
+    assert {field["name"] for field in series} == {"cubic", "reno"}
+    goodput = dict(
+        full.rows(
+            "SELECT r.seed, f.goodput_mbps FROM runs r JOIN flows f USING (run_id) "
+            f"WHERE r.experiment = '{board_data.CAMPAIGN}'"
+        )
+    )
+    for field in series:
+        assert field["config"]["unit"] == "Mbits"
+        for hour, value in zip(hours["values"], field["values"], strict=True):
+            of_hour = [
+                goodput[case.seed]
+                for case, start in zip(board_data.TRANSFERS, starts, strict=True)
+                if f"{start:02.0f} h" == hour and case.cca == field["name"]
+            ]
+            assert value == (pytest.approx(sum(of_hour) / len(of_hour)) if of_hour else None), (field["name"], hour)
 
 
 def test_flows_of_one_algorithm_have_looks_of_their_own(folder: Path) -> None:

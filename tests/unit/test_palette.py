@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import colorsys
+import json
+import re
+
 import pytest
 
 from analysis import palette
+from base.paths import ROOT
 
 WHITE, BLACK = "#ffffff", "#181b1f"
 """Grafana's panels, light and dark."""
@@ -46,6 +51,32 @@ def test_shades_are_told_apart_and_none_is_lost_in_the_paper() -> None:
     assert len(set(every)) == len(every)
 
 
-def test_the_screens_colours_are_those_of_print_but_for_the_last_three() -> None:
-    assert palette.SCREEN[:5] == palette.COLOURS[:5]
-    assert len(palette.SCREEN) == len(palette.COLOURS)
+def hue(colour: str) -> float:
+    """Degrees; of a grey 0."""
+    return 360 * colorsys.rgb_to_hsv(*(int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)))[0]
+
+
+def reports(theme: str) -> tuple[str, ...]:
+    """The colours that the report's page has by day (light) or by night (dark)."""
+    script = (ROOT / "analysis/report/js/dom.js").read_text(encoding="utf-8")
+    found = re.search(rf"{theme}: {{[^}}]*colours: \[([^\]]*)\]", script)
+    assert found is not None
+    return tuple(json.loads(f"[{found[1]}]"))
+
+
+def test_an_algorithm_has_the_same_colour_in_the_report_as_in_the_dashboards() -> None:
+    """By day. Grafana has one colour for both its themes; the report's page has a set for each."""
+    assert reports("light") == palette.SCREEN
+
+
+@pytest.mark.parametrize("others", [palette.COLOURS, reports("dark")], ids=["figures for papers", "report by night"])
+def test_where_the_colours_are_not_the_same_they_are_of_one_hue(others: tuple[str, ...]) -> None:
+    """A place's colour is blue everywhere, or orange, whatever its paper."""
+    assert len(others) == len(palette.SCREEN)
+    for one, other in zip(palette.SCREEN, others, strict=True):
+        assert hue(one) == pytest.approx(hue(other), abs=8), (one, other)
+
+
+def test_the_night_is_no_darker_than_the_day() -> None:
+    for day, night in zip(reports("light"), reports("dark"), strict=True):
+        assert contrast(night, BLACK) > contrast(day, BLACK) and contrast(night, BLACK) >= 3

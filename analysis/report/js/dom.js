@@ -19,11 +19,12 @@ function put(node, attributes, children) {
 const html = (tag, attributes, ...children) => put(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) => put(document.createElementNS(SVG, tag), attributes, children);
 
-// Okabe and Ito's colours, darkened or lightened to stand 3:1 against the paper; shapes tell them apart without colour.
+// Okabe and Ito's colours, darkened or lightened to stand 3:1 against the paper; shapes tell them apart without colour. By day those of
+// the dashboards (SCREEN in analysis/palette.py), by night lighter ones of the same hues.
 const THEMES = {
   light: {
     ink: "#15191e", soft: "#55606c", rule: "#d5dae0", grid: "#e9ecef", paper: "#ffffff",
-    colours: ["#0072b2", "#d55e00", "#00896b", "#b5538c", "#8a6d00", "#3b8fc4", "#6d4bb0", "#4d4d4d"],
+    colours: ["#0072b2", "#d55e00", "#00896b", "#b5538c", "#8a6d00", "#3b8fc4", "#8463c8", "#777777"],
   },
   dark: {
     ink: "#e8ebee", soft: "#a3adb8", rule: "#48525d", grid: "#262d35", paper: "#12161b",
