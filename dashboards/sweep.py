@@ -44,7 +44,13 @@ SELECT_EXPERIMENTS = f"""
 SELECT_METRICS = f"""
     SELECT m.name FROM run_metrics m {OF_EXPERIMENT} AND m.name NOT LIKE 'flows.%' GROUP BY 1 ORDER BY {FIRST_METRICS}, 1
 """
-SELECT_PARAMETERS = f"SELECT DISTINCT v.name FROM run_params v {OF_EXPERIMENT} ORDER BY 1"
+VARIES_FIRST = "count(DISTINCT v.value) = 1, v.name = 'cca'"
+"""Order of parameters: those that have one value are last, the algorithm, which has its colours, after others that vary."""
+SELECT_PARAMETERS = f"SELECT v.name FROM run_params v {OF_EXPERIMENT} GROUP BY 1 ORDER BY {VARIES_FIRST}, 1"
+SELECT_SECOND = f"""
+    SELECT v.name FROM run_params v {OF_EXPERIMENT} GROUP BY 1
+    ORDER BY {one_of("v.name", "parameter")}, {VARIES_FIRST}, 1 DESC
+"""
 SELECT_HELD = f"""
     SELECT name FROM (SELECT 'nothing' AS name UNION SELECT v.name FROM run_params v {OF_EXPERIMENT}) known ORDER BY name <> 'nothing', name
 """
@@ -130,7 +136,7 @@ def dashboard() -> Any:
         Variable("experiment", "Experiment", SELECT_EXPERIMENTS),
         Variable("metric", "Metric", SELECT_METRICS),
         Variable("parameter", "Parameter", SELECT_PARAMETERS),
-        Variable("second", "Second parameter", f"{SELECT_PARAMETERS} DESC"),
+        Variable("second", "Second parameter", SELECT_SECOND),
         Variable("held", "Held fixed", SELECT_HELD, description="A parameter of which only some values are drawn"),
         Variable("at", "at", SELECT_AT, multi=True),
         Variable("unit", "Unit of the metric", SELECT_UNIT, hidden=True),

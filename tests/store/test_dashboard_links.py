@@ -198,6 +198,24 @@ def test_defaults_and_first_rows_are_what_people_ask_for(full: store_lab.Databas
     assert by_panel["Queue"][0][1].startswith("bottleneck r1-eth1"), "the bottleneck's queue comes first"
 
 
+def test_the_sweep_opens_with_what_varies(full: store_lab.Database) -> None:
+    """A parameter with one value comes after those that have more, wherever the alphabet has it; the algorithm after others."""
+    content = grafana.board(ROOT / "dashboards/json/sweep.json")
+    with connected("writer", full.url) as connection:
+        for name, value in (("aaa", "'one'"), ("zzz", "'one'"), ("delay", "r.seed::text")):
+            connection.execute(
+                "INSERT INTO run_params (run_id, name, value) "
+                f"SELECT r.run_id, '{name}', {value} FROM runs r WHERE r.experiment = 'quickstart'"
+            )
+        opened = grafana_links.opened(connection, content, {"var-experiment": ["quickstart"]})
+        assert opened["parameter"] == ["buffer"] and opened["second"] == ["delay"]
+        opened = grafana_links.opened(
+            connection, content, {"var-experiment": ["quickstart"], "var-parameter": ["delay"]}
+        )
+        assert opened["second"] == ["buffer"]
+        connection.rollback()
+
+
 def test_many_marks_of_a_kind_become_one_that_says_so(full: store_lab.Database) -> None:
     """And none is left out in silence: the mark tells how many there are, and a shorter time shows them."""
     content = grafana.board(ROOT / "dashboards/json/run.json")
