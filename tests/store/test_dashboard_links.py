@@ -170,7 +170,11 @@ def test_a_virtual_campaign_has_its_own_days_and_its_receivers(full: store_lab.D
     times = sorted({row[0].timestamp() for row in by_panel["Goodput by algorithm"]})
     assert [round((time - ZERO_S) / board_data.PAUSE_S) for time in times] == list(range(len(board_data.TRANSFERS)))
     assert {row[0] for row in by_panel["Paths"]} == set(board_data.RECEIVERS)
-    assert {len(row) for row in by_panel["Goodput by time of day"]} == {2}, "a count is no rate"
+    # the hour, the algorithm, and its goodput: a count is no rate
+    assert {(*row[1:2], type(row[2]), len(row)) for row in by_panel["Goodput by time of day"]} == {
+        ("cubic", float, 3),
+        ("reno", float, 3),
+    }
 
 
 def test_a_transfers_goodput_is_that_of_its_own_time(full: store_lab.Database) -> None:
