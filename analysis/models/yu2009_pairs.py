@@ -23,8 +23,6 @@ GAPS_MS = (4, 8, 12, 16, 32, 40)
 EVERY_MS = 1000.0
 ACCESS_MBPS, ACCESS_LIMIT = 1.0, 50
 SEEDS = range(1, 6)
-BLOCK, SHORT, STRETCH = 200, 64, 4096
-"""Packets: of a queue from which on it is served in blocks; of a block that is too short to be worth it; after which one is tried again."""
 CLOSE, PARALLEL = 0.02, 0.1
 """Ours: how near two lines that look alike are, and one that meets y = x is to it, as a share of the gap; how far from 1 the slope of
 a line parallel to y = x may be."""
@@ -43,10 +41,6 @@ def serve(arrivals: Floats, service: Floats, limit: float = float("inf")) -> Flo
     before = np.searchsorted(left, arrivals, side="right")
     if np.all(np.arange(len(arrivals)) - before < limit):
         return np.asarray(left)
-    return _served_one_by_one(arrivals, service, limit) if limit < BLOCK else _served(arrivals, service, int(limit))
-
-
-def _served_one_by_one(arrivals: Floats, service: Floats, limit: float) -> Floats:
     departures: list[float] = []
     waiting: list[float] = []
     first, count, free = 0, 0, -math.inf
@@ -63,50 +57,6 @@ def _served_one_by_one(arrivals: Floats, service: Floats, limit: float) -> Float
         else:
             departures.append(math.nan)
     return np.asarray(departures, dtype=float)
-
-
-def _served(arrivals: Floats, service: Floats, limit: int) -> Floats:
-    """As one by one, to the same bits, in blocks of as many packets as the queue holds.
-
-    The k-th packet that is let in needs the one `limit` before it to have left. For a whole block those times are known: its packets are
-    the first ones after each of them. While the queue is never empty, each leaves its service after the one before it.
-    """
-    departures = np.full(len(arrivals), math.nan)
-    left = np.full(limit, -math.inf)  # of those let in, the last `limit`: when they leave
-    here = 0
-    while here < len(arrivals):
-        ahead = np.arange(limit)
-        room = np.searchsorted(arrivals[here:], left, side="left")  # the first that finds the k-th of them gone
-        taken = here + ahead + np.maximum.accumulate(room - ahead)
-        taken = taken[: np.searchsorted(taken, len(arrivals))]
-        if not len(taken):
-            break
-        at, takes = arrivals[taken], service[taken]
-        free = np.add.accumulate(np.concatenate(([max(left[-1], at[0])], takes)))
-        idle = np.flatnonzero(at[1:] > free[1:-1])
-        busy = int(idle[0]) + 1 if len(idle) else len(taken)
-        departures[taken[:busy]] = free[1 : busy + 1]
-        left = np.concatenate((left[busy:], free[1 : busy + 1]))
-        here = int(taken[busy - 1]) + 1
-        if busy < SHORT:  # rarely full: packet by packet it takes less
-            here, left = _some(arrivals, service, departures, here, left)
-    return departures
-
-
-def _some(arrivals: Floats, service: Floats, departures: Floats, here: int, left: Floats) -> tuple[int, Floats]:
-    """The next packets one by one; returns where they end, and when the last ones let in leave."""
-    limit, until = len(left), min(here + STRETCH, len(arrivals))
-    waiting: list[float] = left.tolist()
-    free, told = waiting[-1], []
-    for at, takes in zip(arrivals[here:until].tolist(), service[here:until].tolist(), strict=True):
-        if waiting[-limit] <= at:
-            free = (at if at > free else free) + takes
-            waiting.append(free)
-            told.append(free)
-        else:
-            told.append(math.nan)
-    departures[here:until] = told
-    return until, np.asarray(waiting[-limit:])
 
 
 def joined(*streams: tuple[Floats, float]) -> tuple[Floats, Floats, Floats]:
