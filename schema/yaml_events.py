@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a YAML text consists of, read by libyaml: fifteen times as fast as in Python.
+"""What a YAML text consists of, read by libyaml, which is much faster than in Python.
 
 Only of texts that every version of YAML reads alike. What values mean, and what is wrong with a text, ruamel.yaml says as ever.
 """
