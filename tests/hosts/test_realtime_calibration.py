@@ -120,13 +120,17 @@ class Pair:
         )
         self.run(here, f"tc qdisc add dev a-eth0 parent 1:1 handle 10: pfifo limit {packets}")
 
-    def measured(self, asked: Direction) -> dict[str, Row]:
-        """The rows of a calibration of what stands there, while the machine's timers are good enough to tell.
+    def off(self, asked: Direction, expected: set[str]) -> tuple[set[str], dict[str, Row]]:
+        """The quantities that a calibration of what stands there finds off, and the last calibration's rows.
 
-        Skips the test where they never are: that row alone then makes a run invalid.
+        A link that is built otherwise is off in each attempt; what the machine did meanwhile (its processors are
+        others' too) is off in some. So what counts is what every attempt finds off, and the first that finds just
+        `expected` is the last. Skips the test where the timers are late in all of them: that alone makes a run invalid.
         """
         plan = plan_of(asked)
         request = json.dumps([*(holder.pid for holder in self.holders), plan.to_json()])
+        always: set[str] | None = None
+        rows: dict[str, Row] = {}
         for _ in range(ATTEMPTS):
             # ahead of the other tests' processes: this is about links, not about what else the machine does
             done = subprocess.run(
@@ -137,10 +141,17 @@ class Pair:
                 check=False,
             )
             assert done.returncode == 0, done.stderr
-            rows = {row.quantity: row for row in judge(plan, json.loads(done.stdout))}
-            if rows["timers late (p99)"].verdict == OK:
-                return rows
-        pytest.skip(f"this machine is too busy: timers were late in each of {ATTEMPTS} attempts")
+            found = {row.quantity: row for row in judge(plan, json.loads(done.stdout))}
+            if found["timers late (p99)"].verdict != OK:
+                continue
+            rows = found
+            off = {name for name, row in rows.items() if row.verdict == OFF}
+            always = off if always is None else always & off
+            if off == expected:
+                break
+        if always is None:
+            pytest.skip(f"this machine is too busy: timers were late in each of {ATTEMPTS} attempts")
+        return always, rows
 
     def close(self) -> None:
         for holder in self.holders:
@@ -172,8 +183,8 @@ NEAR = dataclasses.replace(ASKED, delay_ns=0)
 
 def test_this_machines_kernel_keeps_rate_buffer_and_rtt(pair: Pair) -> None:
     pair.shape(10_000_000, 40)
-    rows = pair.measured(NEAR)
-    assert [row for row in rows.values() if row.verdict == OFF] == []
+    off, rows = pair.off(NEAR, set())
+    assert off == set(), rows
     assert {name for name, row in rows.items() if row.verdict == NOT} == {"burst"}
     assert rows["rate"].measured == pytest.approx(10e6, rel=0.01)
     assert rows["buffer"].measured in (38, 39, 40)
@@ -190,4 +201,5 @@ def test_this_machines_kernel_keeps_rate_buffer_and_rtt(pair: Pair) -> None:
 def test_what_is_built_otherwise_is_caught_in_real_time(pair: Pair, built: dict[str, int], quantity: str) -> None:
     """Two per cent of rate, four packets too many, six too few."""
     pair.shape(**built)
-    assert {name for name, row in pair.measured(NEAR).items() if row.verdict == OFF} == {quantity}
+    off, rows = pair.off(NEAR, {quantity})
+    assert off == {quantity}, rows
