@@ -6,6 +6,7 @@ A reason of severity "error" makes a run invalid, one of severity "warning" make
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +28,9 @@ RTT_TOLERANCE_NS = 10_000
 RATE_TOLERANCE = 0.002
 UNSTEADY_CLOCK_US = 1000.0
 SATURATED_S = 1.0
-"""A stretch with a queue all along must be this long before the rate is read from it."""
+"""Stretches with a queue all along must be this long in all before the rate is read from them."""
+BUSIEST_SHARE = 0.25
+"""The part of that time, its best, that is held against the rate where samples cannot say what happened between them."""
 BUSY_PACKETS = 8
 DENSE_NS = 20_000_000
 """Between queue samples further apart than this a link was surely busy only where what waited at the first lasts until the second."""
@@ -198,20 +201,21 @@ def _rate(e: Evidence) -> Iterator[Reason]:
         direction = interface.egress
         tolerance = realtime.RATE_TOLERANCE if e.plan.realtime else RATE_TOLERANCE
         time_ns, sent = queue["time_ns"] - e.facts["start_realtime_ns"], queue["sent_bytes"]
-        busy = queue["backlog_packets"] >= _surely_busy(interface)
-        if len(time_ns) > 1 and np.median(np.diff(time_ns)) > DENSE_NS:
-            busy &= _lasts(direction, time_ns, queue["backlog_bytes"])
-        edges = np.flatnonzero(np.diff(np.concatenate(([0], busy.astype(np.int8), [0]))))
-        first, last = edges[::2], edges[1::2] - 1
-        total_s, total = int((time_ns[last] - time_ns[first]).sum()) / 1e9, int((sent[last] - sent[first]).sum())
-        # what the link could have sent in those stretches, and a packet cut at either end of each of them
-        could = sum(
-            direction.capacity_bytes(int(time_ns[a]), int(time_ns[b])) for a, b in zip(first, last, strict=True)
-        )
-        slack = 2 * len(first) * FULL_FRAME_BYTES
-        if total_s >= SATURATED_S and abs(total - could) > tolerance * could + slack:
-            message = f"{total * 8e-6 / total_s:.3f} Mbit/s under load, {could * 8e-6 / total_s:.3f} asked"
-            yield Reason("rate", "error", f"{interface.name}: {message}")
+        waiting = queue["backlog_packets"] >= _surely_busy(interface)
+        loaded = [(*_stretches(waiting & _lasts(direction, time_ns, queue["backlog_bytes"])), SATURATED_S)]
+        if len(time_ns) > 1 and np.median(np.diff(time_ns)) <= DENSE_NS:
+            loaded.append((*_busiest(direction, time_ns, sent, *_stretches(waiting)), SATURATED_S * BUSIEST_SHARE))
+        for first, last, enough_s in loaded:
+            total_s, total = int((time_ns[last] - time_ns[first]).sum()) / 1e9, int((sent[last] - sent[first]).sum())
+            # what the link could have sent in those stretches, and a packet cut at either end of each of them
+            could = sum(
+                direction.capacity_bytes(int(time_ns[a]), int(time_ns[b])) for a, b in zip(first, last, strict=True)
+            )
+            slack = 2 * len(first) * FULL_FRAME_BYTES
+            if total_s >= enough_s and abs(total - could) > tolerance * could + slack:
+                message = f"{total * 8e-6 / total_s:.3f} Mbit/s under load, {could * 8e-6 / total_s:.3f} asked"
+                yield Reason("rate", "error", f"{interface.name}: {message}")
+                break
         windows = np.searchsorted(time_ns, time_ns + 10**9)
         whole = np.flatnonzero(windows < len(time_ns))
         for a, b in zip(whole, windows[whole], strict=True):
@@ -220,6 +224,47 @@ def _rate(e: Evidence) -> Iterator[Reason]:
                 message = f"{(sent[b] - sent[a]) * 8e-6:.3f} Mbit/s in one second, {could * 8e-6:.3f} asked"
                 yield Reason("rate", "error", f"{interface.name}: {message}")
                 break
+
+
+def _stretches(busy: Any) -> tuple[Any, Any]:
+    """First and last sample of each stretch of samples that are all busy."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], busy.astype(np.int8), [0]))))
+    return edges[::2], edges[1::2] - 1
+
+
+def _busiest(direction: Direction, time_ns: Any, sent: Any, first: Any, last: Any) -> tuple[Any, Any]:
+    """The quarter (of their time) of the stretches, cut at every second, in which the link sent most of what it could.
+
+    Packets wait at each of their samples, but a queue that goes up and down within a round trip may have run empty between
+    two samples, and the link then has sent less. It has not in all of them: a link that is too slow is so in its best, too.
+    Empty where all of them are shorter than `SATURATED_S`.
+    """
+    pieces = [
+        (int(a), int(b))
+        for start, end in zip(first, last, strict=True)
+        for a, b in itertools.pairwise(_cut(time_ns, int(start), int(end)))
+    ]
+    whole_ns = sum(int(time_ns[b] - time_ns[a]) for a, b in pieces)
+    if whole_ns < SATURATED_S * 1e9:
+        return first[:0], last[:0]
+
+    def share(piece: tuple[int, int]) -> float:
+        could = direction.capacity_bytes(*(int(time_ns[sample]) for sample in piece))
+        return float(sent[piece[1]] - sent[piece[0]]) / could if could else 0.0
+
+    best, best_ns = [], 0
+    for piece in sorted(pieces, key=share, reverse=True):
+        best.append(piece)
+        best_ns += int(time_ns[piece[1]] - time_ns[piece[0]])
+        if best_ns >= BUSIEST_SHARE * whole_ns:
+            break
+    return np.array([a for a, _ in best]), np.array([b for _, b in best])
+
+
+def _cut(time_ns: Any, start: int, end: int) -> list[int]:
+    """Samples from the start to the end of a stretch, a second apart; the last piece may be longer."""
+    seconds = np.arange(time_ns[start], time_ns[end] - 10**9 + 1, 10**9)
+    return [*np.searchsorted(time_ns, seconds).tolist(), end] if len(seconds) else [start, end]
 
 
 def _burst_bytes(direction: Direction) -> int:

@@ -16,17 +16,19 @@ RATE_BYTES = 50e6 / 8
 FRAME = 1014
 
 
-def reasons(
-    monkeypatch: pytest.MonkeyPatch, every_ms: int, backlog_packets: int, share: float, buffer: str
-) -> list[Any]:
-    """Of a link of 50 Mbit/s that for 20 s has so much waiting at each sample, and sends this share of what it could."""
+def reasons(monkeypatch: pytest.MonkeyPatch, every_ms: int, backlog_packets: Any, share: Any, buffer: str) -> list[Any]:
+    """Of a link of 50 Mbit/s that for 20 s has so much waiting at each sample, and sends this share of what it could.
+
+    Both may be arrays, a value for each sample; the share is that of the time until the next one.
+    """
     time_ns = np.arange(0, 20_000, every_ms, dtype=np.int64) * 1_000_000
-    waiting = np.full(len(time_ns), backlog_packets)
+    waiting = np.broadcast_to(backlog_packets, time_ns.shape)
+    sent = np.cumsum(np.broadcast_to(share, time_ns.shape) * RATE_BYTES * every_ms / 1000)
     columns = {
         "time_ns": time_ns,
         "backlog_packets": waiting,
         "backlog_bytes": waiting * FRAME,
-        "sent_bytes": (time_ns / 1e9 * RATE_BYTES * share).astype(np.int64),
+        "sent_bytes": np.concatenate(([0], sent[:-1])).astype(np.int64),
         "drops": np.zeros(len(time_ns), np.int64),
     }
     interface = SimpleNamespace(name="r1-r2", egress=direction({"rate": "50mbit", "buffer": buffer}))
@@ -39,6 +41,27 @@ def test_a_link_that_sends_too_little_while_packets_wait_is_wrong(monkeypatch: p
     (reason,) = reasons(monkeypatch, 10, 40, 0.7, "50p")
     assert reason.rule == "rate" and "35.000 Mbit/s under load, 50.000 asked" in reason.message
     assert reasons(monkeypatch, 10, 40, 1.0, "50p") == []
+
+
+def waves(low: int) -> Any:
+    """Packets that wait, every 10 ms: up to 40 and down again in 100 ms, with none for 300 ms every two seconds."""
+    second = np.concatenate((np.tile([low, 16, 24, 32, 40, 40, 32, 24, 16, low], 17), np.zeros(30, np.int64)))
+    return np.tile(second, 10)
+
+
+def test_a_queue_that_ran_empty_between_two_samples_is_no_slow_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 50 Mbit/s 61 packets are sent in 10 ms: what happened between two samples of ten packets these do not say.
+
+    In the first half of the run the link stood still for 1 ms between the lowest two samples of each wave: no fault is shown.
+    Where it sends 1 % less in every wave, or all the time, it is too slow.
+    """
+    waiting = waves(10)
+    lowest = (waiting == 10) & (np.roll(waiting, -1) == 10)
+    some = lowest & (np.arange(len(waiting)) // 10 % 200 < 100)
+    assert reasons(monkeypatch, 10, waiting, np.where(some, 0.9, 1.0), "50p") == []
+    for slow in (np.where(waiting > 10, 0.99, 1.0), np.full(len(waiting), 0.99)):
+        (reason,) = reasons(monkeypatch, 10, waiting, slow, "50p")
+        assert reason.rule == "rate" and "under load, 50.000 asked" in reason.message
 
 
 def test_a_burst_at_each_sample_is_no_load_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
