@@ -43,10 +43,10 @@ def test_a_link_that_sends_too_little_while_packets_wait_is_wrong(monkeypatch: p
     assert reasons(monkeypatch, 10, 40, 1.0, "50p") == []
 
 
-def waves(low: int) -> Any:
-    """Packets that wait, every 10 ms: up to 40 and down again in 100 ms, with none for 300 ms every two seconds."""
-    second = np.concatenate((np.tile([low, 16, 24, 32, 40, 40, 32, 24, 16, low], 17), np.zeros(30, np.int64)))
-    return np.tile(second, 10)
+def waves() -> Any:
+    """Packets that wait, every 10 ms: from 10 up to 40 and down again in 100 ms, with none for 300 ms every two seconds."""
+    two_seconds = np.concatenate((np.tile([10, 16, 24, 32, 40, 40, 32, 24, 16, 10], 17), np.zeros(30, np.int64)))
+    return np.tile(two_seconds, 10)
 
 
 def test_a_queue_that_ran_empty_between_two_samples_is_no_slow_link(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_a_queue_that_ran_empty_between_two_samples_is_no_slow_link(monkeypatch:
     In the first half of the run the link stood still for 1 ms between the lowest two samples of each wave: no fault is shown.
     Where it sends 1 % less in every wave, or all the time, it is too slow.
     """
-    waiting = waves(10)
+    waiting = waves()
     lowest = (waiting == 10) & (np.roll(waiting, -1) == 10)
     some = lowest & (np.arange(len(waiting)) // 10 % 200 < 100)
     assert reasons(monkeypatch, 10, waiting, np.where(some, 0.9, 1.0), "50p") == []
