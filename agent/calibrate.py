@@ -17,9 +17,10 @@ from agent.namespaces import entered, read_offloads
 from agent.network import WIRES, BuiltNetwork, echo_rtt_ns
 from agent.traffic import clock
 from base.linux import exact_timers
+from network.direction import Direction
 from network.frames import FULL_FRAME_BYTES
 from network.impairments import CHANCE_BYTES, RateTrace
-from network.model import Direction, path
+from network.model import path
 from network.tc import paced_by_own
 from plan.model import Plan
 

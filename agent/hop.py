@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from agent import qdisc_stats
 from agent.namespaces import entered
 from agent.traffic import clock
+from network.direction import Direction
 from network.frames import FRAME_HEADER_BYTES, FULL_FRAME_BYTES, IP_UDP_HEADER_BYTES
-from network.model import Direction
 
 PORT = 5100
 """Below all ports of flows and traffic."""

@@ -23,7 +23,8 @@ from agent.holders import Holders
 from agent.namespaces import disable_offloads, entered, write_sysctls
 from base.errors import WarpbedError
 from network import ipv6
-from network.model import Direction, Network, NodePlan, address_plan
+from network.direction import Direction
+from network.model import Network, NodePlan, address_plan
 from network.plain_netlink import plain_qdiscs
 from network.qdisc_netlink import OwnQdisc, create
 from network.rtnetlink import Batch, End, Request, address, neighbour, route, up, veth

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from base.quantities import format_rate, format_time
+from network.direction import Direction
 from network.frames import FULL_FRAME_BYTES
-from network.model import Direction
 from plan.model import PROBE_BYTES, Plan
 
 BUCKET_PACKETS = 2

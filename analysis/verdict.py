@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 from analysis import calibration, limits, realtime
 from analysis.results import Reason
 from analysis.wide_area import clock_reasons
+from network.direction import Direction
 from network.frames import BARE_ACK_BYTES, FULL_FRAME_BYTES, IP_TCP_HEADER_BYTES, MTU_BYTES
-from network.model import Direction, Interface, address_plan, idle_rtt_bounds_ns
+from network.model import Interface, address_plan, idle_rtt_bounds_ns
 from plan.model import PROBE_BYTES, Plan
 
 RTT_TOLERANCE_NS = 10_000

@@ -12,7 +12,8 @@ from pathlib import Path
 from base.paths import ROOT
 from kernels import series as kernel_series
 from kernels.conditions import lines_for
-from network.model import Direction, Network
+from network.direction import Direction
+from network.model import Network
 from network.red_netlink import weight_log
 from network.tc import RED_BITS, netem_words, own_modules, own_work, paced_by_own
 

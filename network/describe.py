@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from base.quantities import format_rate, format_time
+from network.direction import Direction
 from network.frames import FULL_FRAME_BYTES
 from network.impairments import FourState, GilbertElliott, RateTrace
-from network.model import Direction, Link
+from network.model import Link
 
 
 def notes(link: Link) -> list[str]:

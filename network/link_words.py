@@ -16,6 +16,7 @@ from base.errors import ParameterError
 from base.nearest import nearest
 from base.quantities import buffer_size, delay_ns, rate_bps, ratio, size_bytes
 from network import traces
+from network.direction import Buffer, Direction
 from network.frames import FULL_FRAME_BYTES
 from network.impairments import (
     DROPTAIL,
@@ -28,7 +29,6 @@ from network.impairments import (
     Steps,
     bit_error_rate,
 )
-from network.model import Buffer, Direction
 
 MOST_STEPS = 1_000_000
 MOST_BPS = 24 * 10**9

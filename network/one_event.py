@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from network.model import Direction, Network
+from network.direction import Direction
+from network.model import Network
 from network.tc import counts_packets, paced_by_own
 
 Hop = tuple[str, str]

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from network.model import Direction, Network
+from network.direction import Direction
+from network.model import Network
 from network.tc import paced_by_own
 
 Hop = tuple[str, str]

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from base.netlink import CREATE, EXCLUSIVE, NESTED, RTM_NEWQDISC, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, TCMSG, attribute
+from network.direction import Buffer
 from network.impairments import CHANCE_BYTES, Queue, RateTrace, Steps, byte_survival
-from network.model import Buffer
 from network.rtnetlink import Batch, KernelRefusedError, Request
 
 HANDLE = 0x10000  # 1:

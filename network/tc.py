@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from network.direction import Buffer, Direction
 from network.dualpi2_netlink import dualpi2_qdisc
 from network.frames import FULL_FRAME_BYTES
 from network.impairments import FourState, GilbertElliott, Queue, Steps
-from network.model import Buffer, Direction
 from network.qdisc_netlink import (
     CHILD,
     CHILD_HANDLE,

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from network.model import Bottleneck, Link, Network, Node, direction_from
+from network.direction import direction_from
+from network.model import Bottleneck, Link, Network, Node
 
 PLAN_FORMAT = 1
 FIRST_PORT = 5201

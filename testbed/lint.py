@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from network.direction import Direction
 from network.frames import FULL_FRAME_BYTES
-from network.model import Direction, Network, idle_rtt_ns, path
+from network.model import Network, idle_rtt_ns, path
 from network.tc import netem_limit
 from plan.model import Plan
 

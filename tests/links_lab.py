@@ -16,8 +16,9 @@ import numpy as np
 
 from hosts.virtual import boot
 from hosts.virtual.launch import GuestKernel
+from network.direction import Direction
 from network.link_words import direction
-from network.model import Direction, Link, Network, Node
+from network.model import Link, Network, Node
 from network.tc import own_modules
 from plan.console import MODULES, PREFIX
 from plan.model import LINK_MODULES, HostSettings, Module, Plan

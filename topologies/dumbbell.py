@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from agent.custom import expose
 from base.errors import ParameterError
+from network.direction import Direction
 from network.link_words import LinkTexts, per_item, rate_and_delay
-from network.model import Bottleneck, Direction, Link, Network, Node
+from network.model import Bottleneck, Link, Network, Node
 
 
 @dataclass(frozen=True)

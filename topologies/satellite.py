@@ -24,9 +24,10 @@ from dataclasses import dataclass, replace
 from agent.custom import expose
 from base.errors import ParameterError
 from base.quantities import delay_ns, parameter, rate_bps, ratio
+from network.direction import Direction
 from network.impairments import Steps
 from network.link_words import LinkTexts, rate_and_delay
-from network.model import Bottleneck, Direction, Link, Network, Node
+from network.model import Bottleneck, Link, Network, Node
 
 EARTH_M = 6_371_000.0
 EARTH_GM = 3.986004418e14

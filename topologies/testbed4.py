@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from agent.custom import expose
 from base.errors import ParameterError
 from base.quantities import delay_ns, parameter
+from network.direction import Direction
 from network.link_words import LinkTexts
-from network.model import Bottleneck, Direction, Link, Network, Node
+from network.model import Bottleneck, Link, Network, Node
 
 
 @dataclass(frozen=True)

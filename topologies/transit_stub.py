@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from agent.custom import expose
 from base.errors import ParameterError
 from base.quantities import delay_ns, parameter, ratio
+from network.direction import Direction
 from network.link_words import direction
-from network.model import Bottleneck, Direction, Link, Network, Node
+from network.model import Bottleneck, Link, Network, Node
 
 STUBS = "abc"
 STUB_NODES = 8

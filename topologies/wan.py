@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from agent.custom import expose
 from base.errors import ParameterError
 from base.quantities import delay_ns
+from network.direction import Direction
 from network.link_words import direction
-from network.model import Bottleneck, Direction, Link, Network, Node
+from network.model import Bottleneck, Link, Network, Node
 
 PATHS_MS = {
     "nctu-nctu": (0.30, 0.32, 0.37, 0.41),

@@ -22,8 +22,9 @@ from base.paths import SENT_PACKAGES
 from hosts.virtual import boot, launch
 from hosts.virtual.host import VirtualHost
 from hosts.virtual.launch import GuestKernel
+from network.direction import Buffer, Direction
 from network.link_words import direction
-from network.model import Buffer, Direction, Link, Network, Node
+from network.model import Link, Network, Node
 from network.tc import own_modules
 from plan.console import MODULES
 from plan.model import HostSettings, Module, Plan

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from analysis.calibration import NOT, OFF, OK, Row, judge
-from network.model import Buffer, Direction, Link, Network, Node
+from network.direction import Buffer, Direction
+from network.model import Link, Network, Node
 from plan.model import Plan
 from tests import lab
 

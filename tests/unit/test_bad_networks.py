@@ -10,8 +10,9 @@ import pytest
 
 from base.errors import SpecError
 from hosts.abilities import missing, project_modules, virtual_config
+from network.direction import Direction
 from network.link_words import direction
-from network.model import Direction, Link, Network, Node
+from network.model import Link, Network, Node
 from testbed.experiments import prepare
 from tests import lab
 

@@ -13,7 +13,8 @@ import pytest
 from hosts.nodes import cabling
 from hosts.nodes.merge import MergeError, Part, merge
 from hosts.virtual import boot
-from network.model import Direction, Link, Network, Node
+from network.direction import Direction
+from network.model import Link, Network, Node
 from plan.model import Plan, cabling_from_json
 from plan.samples import MAGIC, RECORD
 from testbed.experiments import prepare

@@ -10,8 +10,9 @@ import pytest
 from base.errors import SpecError
 from hosts.realtime import modules_of
 from network import tc
+from network.direction import Direction
 from network.impairments import Jitter
-from network.model import Direction, Link, Network, Node
+from network.model import Link, Network, Node
 from network.overhead import with_overhead
 from network.tc import own_modules
 from plan.model import Plan, from_json

@@ -9,7 +9,8 @@ import pytest
 
 from agent.connections import next_hop, start_metrics
 from base.errors import SpecError
-from network.model import Direction, Link, Network, Node, address_plan
+from network.direction import Direction
+from network.model import Link, Network, Node, address_plan
 from network.rtnetlink import (
     RTAX_ADVMSS,
     RTAX_CC_ALGO,

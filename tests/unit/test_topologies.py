@@ -20,8 +20,9 @@ import topologies
 from base import quantities
 from base.errors import ParameterError, UsageError
 from network.aggregate import aggregate
+from network.direction import direction_from
 from network.impairments import Steps
-from network.model import Link, Network, Node, NodePlan, address_plan, direction_from, idle_rtt_ns, path
+from network.model import Link, Network, Node, NodePlan, address_plan, idle_rtt_ns, path
 
 
 @pytest.mark.parametrize("name", topologies.names())
