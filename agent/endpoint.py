@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from agent import environment
+from agent import bpf, environment
 from agent.transfer import Transfer, boot_id, read_status, supervise, write_status
 from base.errors import WarpbedError
 
@@ -72,7 +72,7 @@ def _folder(root: Path, request: dict[str, Any]) -> Path:
 
 
 def _probe(root: Path, request: dict[str, Any]) -> dict[str, Any]:
-    """What the host is and has: room, algorithms, tools, clock, and the interface of its test address."""
+    """What the host is and has: room, algorithms, whether it takes BPF programs, tools, clock, and the interface of its test address."""
     address = str(ipaddress.IPv4Address(request["address"]))
     root.mkdir(parents=True, exist_ok=True)
     room = os.statvfs(root)
@@ -80,6 +80,7 @@ def _probe(root: Path, request: dict[str, Any]) -> dict[str, Any]:
         "time_ns": time.time_ns(), "boot_id": boot_id(), "uid": os.geteuid(),
         "free_bytes": room.f_bavail * room.f_frsize, "interface": interface_of(address),
         "algorithms": Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split(),
+        "bpf": bpf.KERNELS_OWN.exists(),
         "kernel": environment.kernel(), "tools": dict(environment.tools()), "clock": _clock(),
     }  # fmt: skip
 

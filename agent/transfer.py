@@ -8,7 +8,11 @@ a key that was made for this attempt and is on no disk.
 
 from __future__ import annotations
 
+import base64
+import binascii
+import contextlib
 import dataclasses
+import hashlib
 import ipaddress
 import json
 import os
@@ -22,11 +26,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from agent import confined, environment, sockets
+from agent import bpf, bpf_left, confined, environment, sockets
 from agent.capture import TcpdumpCapture
 from agent.errors import RunError
 from agent.samples import Sampler
 from base.linux import die_with_parent
+from plan.model import BpfObject
 
 PROGRAM = "filetransfer.py"
 TICK_S = 0.02
@@ -35,6 +40,8 @@ FLUSH_S = 1.2
 SILENCE_S = 60.0
 """Longest time that data may stay unacknowledged, or a side may hear nothing of the other."""
 KEY = "0123456789abcdef"
+LARGEST_OBJECT_BYTES = 4 << 20
+"""Of a BPF object; those of the kernel's own algorithms have some tens of thousands."""
 CCA = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 
@@ -44,6 +51,7 @@ class Transfer:
 
     side: "receiver" or "sender"; own and peer: test addresses; deadline_s: when it ends whatever has happened
     key: hexadecimal, made for this attempt, on no disk and in no command line
+    bpf: the algorithm as a BPF object, in base64, to be registered for this transfer; empty: the kernel has it
     """
 
     side: str
@@ -59,6 +67,7 @@ class Transfer:
     snap_bytes: int = 96
     packets_at_most: int = 0
     sockets_interval_s: float = 0.1
+    bpf: str = dataclasses.field(default="", repr=False)
 
     @staticmethod
     def from_request(data: dict[str, Any]) -> Transfer:
@@ -70,7 +79,16 @@ class Transfer:
             raise ValueError(f"side {transfer.side!r}, port {transfer.port}")
         if set(transfer.cca) - set(CCA) or set(transfer.key) - set(KEY):
             raise ValueError(f"cca {transfer.cca!r}, or a key that is not hexadecimal")
+        if len(transfer.object()) > LARGEST_OBJECT_BYTES:
+            raise ValueError(f"bpf: more than {LARGEST_OBJECT_BYTES} bytes")
         return transfer
+
+    def object(self) -> bytes:
+        """The BPF object. Raises ValueError where it is not base64."""
+        try:
+            return base64.b64decode(self.bpf, validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"bpf: {error}") from error
 
 
 def boot_id() -> str:
@@ -108,7 +126,8 @@ def supervise(folder: Path, transfer: Transfer) -> None:
     end = _End(folder, transfer, base)
     facts: dict[str, Any] = {"ok": False, "reason": ""}
     try:
-        end.run()
+        with bpf_left.watched() if transfer.bpf else contextlib.nullcontext(), bpf.registered(end.objects()):
+            end.run()
         facts["ok"] = True
     except RunError as error:
         facts["reason"] = str(error)
@@ -128,6 +147,7 @@ class _End:
         self.facts: dict[str, Any] = {}
         self._capture: TcpdumpCapture | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._object = folder / "algorithm.bpf.o"
 
     def run(self) -> None:
         t = self.transfer
@@ -156,6 +176,14 @@ class _End:
         time.sleep(FLUSH_S)
         self.facts["captures_cut"] = self._capture.is_full()
         self.facts["capture_drops"] = self._capture.stop()
+
+    def objects(self) -> list[BpfObject]:
+        """The algorithm, if it is a BPF object; its file is gone when this end has ended."""
+        if not self.transfer.bpf:
+            return []
+        content = self.transfer.object()
+        self._object.write_bytes(content)
+        return [BpfObject(self.transfer.cca, str(self._object), hashlib.sha256(content).hexdigest())]
 
     def _request(self) -> dict[str, Any]:
         """What the program that transfers is told on its standard input."""
@@ -253,3 +281,4 @@ class _End:
         if self._capture is not None:
             self._capture.kill()
         (self.folder / PROGRAM).unlink(missing_ok=True)
+        self._object.unlink(missing_ok=True)

@@ -65,6 +65,26 @@ _PARAM_VALUE = re.compile(r"[A-Za-z0-9._+-]{1,64}")
 """The kernel takes what follows a blank for another parameter."""
 
 
+def check_algorithm(name: str, bpf: str | None) -> None:
+    """Raise ValueError for a name that stands for no algorithm, or for a file that cannot hold one of that name.
+
+    bpf: the object or source of an algorithm of the user's own; None for those of the kernel and of the project
+    """
+    known = sorted({*algorithms(), *bpf_ccas()})
+    if bpf is None:
+        if name not in known:
+            raise ValueError(f"there is no algorithm {name!r}; {nearest(name, known)}")
+        return
+    if name in known:
+        raise ValueError(
+            f"{name!r} is an algorithm of the kernel's or the project's; an object of yours has another name"
+        )
+    if not bpf_objects.NAME.fullmatch(name):
+        raise ValueError(f"{name!r}: a name has at most 15 small letters, digits and _, and begins with a letter")
+    if not bpf.endswith((bpf_objects.SOURCE_END, bpf_objects.OBJECT_END)):
+        raise ValueError(f"bpf: {bpf!r} is neither a source (.bpf.c) nor an object (.o)")
+
+
 class Cca(Model):
     """A congestion control algorithm with parameters (its kernel module's).
 
@@ -77,20 +97,7 @@ class Cca(Model):
 
     @model_validator(mode="after")
     def _known(self) -> Cca:
-        known = sorted({*algorithms(), *bpf_ccas()})
-        if self.bpf is not None:
-            if self.name in known:
-                raise ValueError(
-                    f"{self.name!r} is an algorithm of the kernel's or the project's; an object of yours has another name"
-                )
-            if not bpf_objects.NAME.fullmatch(self.name):
-                raise ValueError(
-                    f"{self.name!r}: a name has at most 15 small letters, digits and _, and begins with a letter"
-                )
-            if not self.bpf.endswith((bpf_objects.SOURCE_END, bpf_objects.OBJECT_END)):
-                raise ValueError(f"bpf: {self.bpf!r} is neither a source (.bpf.c) nor an object (.o)")
-        elif self.name not in known:
-            raise ValueError(f"there is no algorithm {self.name!r}; {nearest(self.name, known)}")
+        check_algorithm(self.name, self.bpf)
         if self.params and (self.bpf is not None or self.name in bpf_ccas()):
             raise ValueError(f"{self.name} is a BPF program, which takes no params; write the value into its source")
         for name, value in self.params.items():

@@ -125,7 +125,9 @@ def compile_plan(
         sockets_interval_s=_interval(samplers.sockets),
         queues_interval_s=_interval(samplers.queues),
         modules=modules,
-        bpf=compile_bpf.objects(ccas_of(experiment), document, in_virtual=not exact),
+        bpf=compile_bpf.objects(
+            [((*loc, "cca"), cca) for loc, cca in ccas_of(experiment)], document, in_virtual=not exact
+        ),
         cca_params=in_tree_params(ccas_of(experiment), document),
         recorded_by=experiment.virtual.recorded_by or "kernel",
         links=experiment.virtual.links or "events",

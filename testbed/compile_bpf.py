@@ -16,7 +16,9 @@ from schema.names import bpf_ccas
 
 
 def objects(uses: Sequence[tuple[Loc, Cca]], document: Document, in_virtual: bool) -> tuple[BpfObject, ...]:
-    """One object per algorithm. in_virtual: the run is one of the virtual host, which cannot have any.
+    """One object per algorithm.
+
+    uses: algorithms, with the places in the file that name them; in_virtual: the run is one of the virtual host, which cannot have any
 
     Raises SpecError there, and for a file that is none or cannot be made.
     """
@@ -25,7 +27,7 @@ def objects(uses: Sequence[tuple[Loc, Cca]], document: Document, in_virtual: boo
         if cca.bpf is None and cca.name not in bpf_ccas():
             continue
 
-        def fail(message: str, place: Loc = (*loc, "cca"), name: str = cca.name) -> SpecError:
+        def fail(message: str, place: Loc = loc, name: str = cca.name) -> SpecError:
             where = ".".join(map(str, place))
             return SpecError([Problem(document.file, document.line(place), where, f"{name}: {message}")])
 
@@ -43,8 +45,7 @@ def objects(uses: Sequence[tuple[Loc, Cca]], document: Document, in_virtual: boo
             try:
                 path = bpf_objects.object_of(found[cca.name]).absolute()
             except WarpbedError as error:
-                place = (*loc, "cca")
-                where = ".".join(map(str, place))
-                raise SpecError([Problem(document.file, document.line(place), where, str(error))]) from error
+                where = ".".join(map(str, loc))
+                raise SpecError([Problem(document.file, document.line(loc), where, str(error))]) from error
             made.append(BpfObject(cca.name, str(path), sha256_of(path)))
     return tuple(made)

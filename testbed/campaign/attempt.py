@@ -21,9 +21,11 @@ from typing import Any
 from base import quantities
 from base.errors import WarpbedError
 from base.files import replace_text
+from plan.model import BpfObject
 from testbed.campaign import remote
 from testbed.campaign.ends import End
 from testbed.campaign.model import Campaign
+from testbed.campaign.objects import packed
 from testbed.campaign.publish import RECEIVER, SENDER, arrange
 from testbed.campaign.schedule import Transfer
 from testbed.campaign.virtual import packets_within
@@ -60,6 +62,8 @@ class Attempt:
     place: Place
     wait: Callable[[float], None]
     """Sleeps; raises where the campaign has been told to end at once."""
+    bpf: BpfObject | None = None
+    """The algorithm, where it is a BPF program."""
 
     @property
     def id(self) -> str:
@@ -96,6 +100,7 @@ class Attempt:
             "pacing_bps": pacing, "snap_bytes": 0 if snap == "all" else quantities.size_bytes(snap),
             "packets_at_most": packets_within(campaign),
             "sockets_interval_s": quantities.seconds(campaign.sockets),
+            **({} if self.bpf is None or side == RECEIVER else {"bpf": packed(self.bpf)}),
         }  # fmt: skip
 
     def state(self) -> str:
@@ -146,6 +151,8 @@ class Attempt:
                     stack.callback(_remove, target)
                     remote.fetch(name, end, self.id, target)
                 circumstances = {**p.circumstances, "attempt": self.number}
+                if self.bpf is not None:
+                    circumstances["bpf"] = {self.bpf.cca: self.bpf.sha256}
                 try:
                     arrange(folder, files, states, self.campaign, self.transfer, p.receiver.port, circumstances)
                     finish(folder)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from base import quantities
 from base.errors import WarpbedError
+from plan.model import BpfObject
 from testbed.campaign import remote
 from testbed.campaign.attempt import Attempt, AttemptError, Place, facts_of
 from testbed.campaign.ends import End
@@ -54,6 +55,8 @@ class Conductor:
     told: Callable[[str], None]
     cancelled: Callable[[], bool]
     again: bool = False
+    objects: Mapping[str, BpfObject] = field(default_factory=dict)
+    """Of algorithms that are BPF programs, by name."""
     retry_s: float = RETRY_S
     _traced: dict[tuple[int, str], list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -71,11 +74,12 @@ class Conductor:
         if number == 0:
             number = 1
         missing: list[str] = []
+        sums = {name: one.sha256 for name, one in self.objects.items()}
         while (start_s := run_start_s(self.campaign, number, free_s)) is not None or self._has_begun(number):
             if not self._has_begun(number):
                 self._pause_until(begun_s + (start_s or 0.0), f"run {number} begins")
                 self.journal.add("run", run=number)
-            for transfer in run_of(self.campaign, number, HOST):
+            for transfer in run_of(self.campaign, number, HOST, objects=sums):
                 if not self._settled(transfer):
                     self._transfer(transfer)
                 if not self.results.is_complete(transfer.id):
@@ -124,7 +128,9 @@ class Conductor:
             if open_attempt is None:
                 number += 1
                 self.journal.add("started", transfer=transfer.id, attempt=number, bytes=transfer.size_bytes)
-            attempt = Attempt(self.campaign, transfer, number, place, self._wait_through)
+            attempt = Attempt(
+                self.campaign, transfer, number, place, self._wait_through, self.objects.get(transfer.cca)
+            )
             try:
                 if self._attempt(attempt, resumed=open_attempt is not None):
                     return
@@ -243,7 +249,12 @@ class Conductor:
                 "bound_s": (after - before) / 2e9,
             }
             probes[side], interfaces[side] = probe, probe["interface"]
-        if transfer.cca not in probes[SENDER]["algorithms"]:
+        if transfer.cca in self.objects:
+            if not probes[SENDER].get("bpf"):
+                raise GivenUpError(
+                    f"{sender_name}'s kernel does not describe itself (CONFIG_DEBUG_INFO_BTF), which {transfer.cca}, a BPF program, needs"
+                )
+        elif transfer.cca not in probes[SENDER]["algorithms"]:
             have = " ".join(probes[SENDER]["algorithms"])
             raise GivenUpError(f"{sender_name}'s kernel has no {transfer.cca}; it has {have}")
         circumstances = {

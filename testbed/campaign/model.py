@@ -11,11 +11,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from base import quantities
 from base.nearest import nearest
-from schema.base import KernelSeries, Model, Name, Scalar, Size, Time
+from schema.base import Cca, KernelSeries, Model, Name, Scalar, Size, Time, check_algorithm
 from schema.claims import Claim, Order, Sides
 from schema.load import Document, read, validate_as
 from schema.model import HostRules, Topology
-from schema.names import algorithms
 
 
 def _rate(text: str) -> str:
@@ -72,6 +71,8 @@ class Campaign(Model):
 
     Each run is every algorithm × size × receiver once, in an order drawn from the seed; `pause` lies between two transfers,
     and a run begins at the next multiple of `every` after the one before. No run begins once the campaign has `lasted`.
+
+    bpf: of algorithms that are BPF programs of the user's own, the object or source beside the file; between real hosts only
     """
 
     warpbed: Literal[1]
@@ -82,6 +83,9 @@ class Campaign(Model):
     sender: Name
     receivers: Annotated[dict[Name, Receiver], Field(min_length=1, max_length=100)]
     algorithms: Annotated[list[str], Field(min_length=1, max_length=50)]
+    bpf: Annotated[
+        dict[str, Annotated[str, Field(min_length=1, max_length=500)]], Field(max_length=50, default_factory=dict)
+    ]
     sizes: Annotated[list[Size], Field(min_length=1, max_length=100)]
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     pause: Time = "8min"
@@ -104,8 +108,12 @@ class Campaign(Model):
     @model_validator(mode="after")
     def _consistent(self) -> Campaign:
         for name in self.algorithms:
-            if name not in algorithms():
-                raise ValueError(f"there is no algorithm {name!r}; {nearest(name, algorithms())}")
+            check_algorithm(name, self.bpf.get(name))
+        for name in self.bpf:
+            if name not in self.algorithms:
+                raise ValueError(
+                    f"bpf: {name!r} is none of the campaign's algorithms; {nearest(name, self.algorithms)}"
+                )
         for what in ("algorithms", "sizes"):
             if len(set(getattr(self, what))) != len(getattr(self, what)):
                 raise ValueError(f"{what}: one of them occurs twice")
@@ -151,6 +159,10 @@ class Campaign(Model):
                 if value is not None and str(value) not in known[name]:
                     raise ValueError(f"claims.{i}: {name} is never {value}; {nearest(str(value), known[name])}")
         return self
+
+    def cca(self, name: str) -> Cca:
+        """An algorithm as an experiment file says it."""
+        return Cca(name=name, bpf=self.bpf.get(name))
 
     @property
     def size_of_run_bytes(self) -> int:

@@ -19,11 +19,12 @@ from network.frames import FULL_FRAME_BYTES
 from network.model import path
 from plan.model import Plan
 from schema.load import Document, validate
+from testbed import compile_bpf
 from testbed.campaign.model import Campaign
 from testbed.campaign.outcome import Outcome, of_folder
 from testbed.campaign.schedule import Transfer, run_of
 from testbed.campaign.times import run_start_s
-from testbed.compile import compile_plan
+from testbed.compile import ccas_of, compile_plan
 from testbed.lint import lint
 from testbed.results import Results
 from testbed.runner import Job, Runs, Summary
@@ -50,7 +51,7 @@ def job_of(campaign: Campaign, transfer: Transfer) -> Job:
         "topology": profile.topology.model_dump(mode="json"),
         "hosts": {**campaign.hosts.model_dump(mode="json"), "overhead": None},
         "flows": [{
-            "name": "t", "cca": transfer.cca, "from": profile.source, "to": profile.destination, "size": transfer.size,
+            "name": "t", "cca": named(campaign, transfer.cca), "from": profile.source, "to": profile.destination, "size": transfer.size,
             "app": "file",
         }],
         "captures": {"at": "ends", "snap": campaign.captures.snap},
@@ -58,7 +59,15 @@ def job_of(campaign: Campaign, transfer: Transfer) -> Job:
     }  # fmt: skip
     document = Document(f"{campaign.campaign} {transfer.receiver}", json.dumps(spec))
     run = PlannedRun(validate(spec, document), transfer.params, transfer.seed, document)
+    compile_bpf.objects(
+        ccas_of(run.experiment), document, in_virtual=True
+    )  # compiled exactly, as for a real host, it says nothing
     return Job(run, limited(compile_plan(run.experiment, document, exact=True), campaign), transfer.id)
+
+
+def named(campaign: Campaign, cca: str) -> str | dict[str, str]:
+    """An algorithm as an experiment file names it; the virtual host refuses those that are BPF programs."""
+    return {"name": cca, "bpf": campaign.bpf[cca]} if cca in campaign.bpf else cca
 
 
 def limited(plan: Plan, campaign: Campaign) -> Plan:

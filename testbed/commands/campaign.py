@@ -22,6 +22,7 @@ from testbed.campaign import status as campaign_status
 from testbed.campaign.conductor import Conductor, StoppedError
 from testbed.campaign.journal import Journal
 from testbed.campaign.model import Campaign, load
+from testbed.campaign.objects import objects_of
 from testbed.campaign.times import estimated_runs, shortest_run_s
 from testbed.commands import arguments as common
 from testbed.commands.output import render
@@ -50,7 +51,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    campaign, _ = load(options.campaign)
+    campaign, document = load(options.campaign)
     engine.check(options)
     if options.engine != "local" and options.host != "virtual":
         raise UsageError("--engine dask: transfers between real hosts are conducted from here, one after the other")
@@ -58,6 +59,9 @@ def main(options: argparse.Namespace) -> int:
         raise UsageError("--jobs takes numbers from 1 on (0: one per CPU)")
     if options.host == "virtual" and options.action in ("run", "execute", "check"):
         virtual.check(campaign)
+    options.objects = {}
+    if options.host == "wan" and options.action in ("run", "execute", "check"):
+        options.objects = objects_of(campaign, document)
     folder: Path = options.results.resolve() / campaign.campaign
     action = {"run": _run, "execute": _execute, "check": _check, "stop": _stop, "status": _status, "table": _table}
     return action[options.action](options, campaign, folder)
@@ -146,6 +150,7 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
         lambda message: print(clean_lines(message), flush=True),
         stop.is_set,
         options.again,
+        options.objects,
     )
     try:
         missing = conductor.conduct()

@@ -22,10 +22,11 @@ from base.errors import SpecError, UsageError, WarpbedError
 from base.quantities import size_bytes
 from hosts.virtual.launch import GuestKernel
 from testbed import cli
-from testbed.campaign import ends, table
+from testbed.campaign import ends, table, virtual
 from testbed.campaign.journal import LOOK_S, Journal
 from testbed.campaign.limits import day_left_s, exceeds_total
 from testbed.campaign.model import Campaign, load
+from testbed.campaign.objects import objects_of
 from testbed.campaign.schedule import run_of
 from testbed.campaign.times import estimated_runs, run_start_s
 from tests import lab
@@ -131,6 +132,12 @@ def test_without_limits_in_its_file_a_campaign_has_those_that_are_set_here(tmp_p
     ("change", "message"),
     [
         (("algorithms: [reno, medley]", "algorithms: [rena]"), "did you mean reno?"),
+        (
+            ("algorithms: [reno, medley]", "algorithms: [reno]\nbpf: {mine: mine.bpf.c}"),
+            "none of the campaign's algorithms",
+        ),
+        (("algorithms: [reno, medley]", "algorithms: [reno]\nbpf: {reno: mine.bpf.c}"), "has another name"),
+        (("algorithms: [reno, medley]", "algorithms: [mine]\nbpf: {mine: mine.c}"), "neither a source"),
         (("sizes: [106KB, 1MB]", "sizes: [106KB, 106KB]"), "one of them occurs twice"),
         (("sender: a", "sender: b"), "b is the sender and cannot receive"),
         (("sizes: [106KB, 1MB]", "sizes: [0B]"), "allowed are 1B to"),
@@ -154,6 +161,34 @@ def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, change: tuple[str,
     with pytest.raises(SpecError, match=r"campaign.yml:\d+: ") as caught:
         load(lab.write(tmp_path, SMALL.replace(*change), "campaign.yml"))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "algorithms", ["[bpf_lbc]", "[mine]\nbpf: {mine: mine.bpf.c}"], ids=["the project's", "a user's"]
+)
+def test_a_bpf_program_is_refused_in_virtual_time(tmp_path: Path, algorithms: str) -> None:
+    text = SMALL.replace("algorithms: [reno, medley]", f"algorithms: {algorithms}")
+    campaign, _ = load(lab.write(tmp_path, text, "campaign.yml"))
+    with pytest.raises(SpecError, match="which User-Mode Linux cannot"):
+        virtual.check(campaign)
+
+
+def test_an_object_is_part_of_the_ids_of_its_transfers_only(tmp_path: Path) -> None:
+    campaign, _ = load(lab.write(tmp_path, SMALL.replace("[reno, medley]", "[reno, bpf_lbc]"), "campaign.yml"))
+    without, first, second = (
+        run_of(campaign, 1, "wan", objects=sums) for sums in ({}, {"bpf_lbc": "1"}, {"bpf_lbc": "2"})
+    )
+    assert [t.id for t in run_of(campaign, 1, "wan")] == [t.id for t in without]
+    for a, b, c in zip(without, first, second, strict=True):
+        assert len({a.id, b.id, c.id}) == (3 if a.cca == "bpf_lbc" else 1)
+
+
+def test_a_source_that_is_not_there_is_named_with_its_place(tmp_path: Path) -> None:
+    text = SMALL.replace("algorithms: [reno, medley]", "algorithms:\n- reno\n- mine\nbpf: {mine: mine.bpf.c}")
+    campaign, document = load(lab.write(tmp_path, text, "campaign.yml"))
+    line = text.splitlines().index("- mine") + 1
+    with pytest.raises(SpecError, match=rf"campaign.yml:{line}: algorithms.1: .*mine.bpf.c: there is no such file"):
+        objects_of(campaign, document)
 
 
 def transfer_of(folder: Path, cca: str, run: int, seconds: float, size: str = "106KB") -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from plan.model import BpfObject
 from plan.samples import MAGIC
 from testbed import cli
 from testbed.campaign import remote
@@ -96,6 +97,20 @@ def _campaign(folder: Path) -> Campaign:
     file = folder / "c.yml"
     file.write_text(CAMPAIGN)
     return load(file)[0]
+
+
+def test_a_kernel_that_takes_no_bpf_programs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "ask", ANSWER)  # its probe says nothing of them
+    journal = Journal(tmp_path / "results/demo")
+    objects = {"reno": BpfObject("reno", "/nowhere", "0")}
+    conductor = Conductor(
+        _campaign(tmp_path), ENDS, Results(tmp_path / "results", "demo"), journal, print, lambda: False, objects=objects
+    )
+    assert len(conductor.conduct()) == 2
+    reasons = {event["reason"] for event in journal.events() if event["event"] == "missing"}
+    assert (
+        len(reasons) == 1 and "a's kernel does not describe itself (CONFIG_DEBUG_INFO_BTF), which reno" in reasons.pop()
+    )
 
 
 @pytest.mark.parametrize(
