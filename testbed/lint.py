@@ -13,6 +13,10 @@ from network.model import Network, idle_rtt_ns, path
 from network.tc import netem_limit
 from plan.model import Plan
 
+INITIAL_RTO_S = 1.0
+"""Linux' first timeout, before there is an RTT (TCP_TIMEOUT_INIT; RFC 6298 s2)."""
+SYN_FRAME_BYTES = 74
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -158,6 +162,26 @@ def _small_bucket(plan: Plan) -> Iterator[Finding]:
             )
 
 
+def _first_rtt(plan: Plan) -> Iterator[Finding]:
+    """[15] An answer that comes after the SYN was sent again is no sample of the RTT, unless time stamps tell which SYN it answers."""
+    seen: set[tuple[str, str]] = set()
+    for flow in plan.flows:
+        ends = flow.source, flow.destination
+        stamped = all(plan.hosts[end].sysctls.get("net.ipv4.tcp_timestamps", "1") != "0" for end in ends)
+        if stamped or ends in seen:
+            continue
+        seen.add(ends)
+        rtt_s = idle_rtt_ns(plan.network, *ends, SYN_FRAME_BYTES) / 1e9
+        if rtt_s >= INITIAL_RTO_S:
+            yield Finding(
+                "first-rtt",
+                "warning",
+                f"flow {flow.name}: the answer to its SYN comes after {rtt_s:.2f} s, and Linux sends it again after "
+                f"{INITIAL_RTO_S:g} s; without time stamps the connection then begins without an RTT, and a first window that "
+                "is computed from it falls away; leave net.ipv4.tcp_timestamps on, or shorten the path",
+            )
+
+
 def _arriving_bps(paths: Iterable[list[tuple[str, str, Direction]]]) -> dict[tuple[str, str], float]:
     """The most that the first links of these paths let onto each later one, bit/s; infinite where one has no rate."""
     firsts: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
@@ -215,4 +239,5 @@ RULES: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
     _sender_queue,
     _scalable_without_marks,
     _small_bucket,
+    _first_rtt,
 )

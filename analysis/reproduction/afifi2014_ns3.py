@@ -210,6 +210,11 @@ def _suffers_least(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         )
 
 
+@explains("afifi2014-fig14", "afifi2014-fig13-every", "2")
+def _rtts_one_with_every_packet_answered(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    yield from _part("2", "with an ACK for every packet, ", _rtts_one(entry, runs))
+
+
 @explains("afifi2014-fig23", "afifi2014-fig23-sack", "3")
 def _windows_three_with_sack(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     yield from _part("3", "with SACK, ", _windows_three(entry, runs))

@@ -22,6 +22,9 @@
  *    connection, which with m connections that drop in turn spans m - 1 drops of
  *    the others.  Two that drop every 4 s each, 1 s after the last drop and with
  *    R = 0.1 s: 2 (2 - 1) / 0.1 = 20 packets, or 60.
+ *  - "To be conservative when cwnd > ssthresh, we set the ssthresh value to cwnd":
+ *    that leaves cwnd as it is, though ssthresh is the connection's share.  held 1
+ *    is what would be conservative: cwnd is set to ssthresh.
  *  - A drop is a loss event (recovery or timeout).  Without two of the oldest
  *    connection and of the group, or if the drop is overdue, cwnd is the kernel's.
  *  - cwnd is at least the kernel's first window.
@@ -62,6 +65,11 @@ CC_PARAM_RANGE(room_ops, 0, 1);
 module_param_cb(room, &room_ops, &room, 0644);
 MODULE_PARM_DESC(room, "first window until the next drop of any connection (0) or of the oldest one (1), 0-1 (0)");
 
+static unsigned int held __read_mostly;
+CC_PARAM_RANGE(held_ops, 0, 1);
+module_param_cb(held, &held_ops, &held, 0644);
+MODULE_PARM_DESC(held, "where the first window is above LISS' ssthresh, ssthresh follows it (0) or it is held to that (1), 0-1 (0)");
+
 struct miss {
 	struct cc_group_conn conn;
 	struct cc_pace pace;		/* of the first window */
@@ -95,6 +103,8 @@ static void miss_init(struct sock *sk)
 	}
 	spin_unlock_bh(&cc_groups_lock);
 	if (fair && cc_is_new(tp) && !cc_syn_lost(tp)) {
+		if (READ_ONCE(held))
+			first = min(first, fair);
 		first = max(first, tcp_snd_cwnd(tp));
 		tp->snd_ssthresh = max(fair, first);
 		if (first > tcp_snd_cwnd(tp)) {

@@ -67,6 +67,7 @@ SHORT = {
     "ho2008/tab6.4-acks-short.yml": Short(20, "cca=perack,seed=1"),
     "ho2008/tab6.2-6.3-cross-short.yml": Short(12, "cca=perack,delay=203us,seed=1"),
     "ho2008/fig5.2-5.4.yml": Short(6, "cca=medley|ctcp,buffer=50p"),
+    "afifi2014/fig13-every.yml": Short(20, "cca=ftat,seed=1"),
     "afifi2014/fig13-sack.yml": Short(20, "cca=ftat,seed=1"),
     "afifi2014/fig18-21-short.yml": Short(4, "cca=ftat"),
     "afifi2014/fig18-sack-short.yml": Short(4, "cca=ftat,seed=1"),
@@ -101,6 +102,8 @@ SHORT = {
     "yu2009/fig2.11-2.13-short.yml": Short(5, "cca=miss,graph=1,rate=10mbit,gap=exponential(500ms)"),
     "yu2009/fig2.14-2.16-short.yml": Short(3, "cca=js,graph=1,rate=10mbit,gap=exponential(500ms),buffer=50p"),
     "yu2009/fig2.3-2.5-later-short.yml": Short(40, "cca=js,seed=1"),
+    "yu2009/fig2.4-later-short.yml": Short(40, "cca=miss,seed=1"),
+    "yu2009/fig2.7-held-short.yml": Short(40, "rate=16mbit,room=1,held=1,seed=1"),
     "yu2009/fig2.3-2.8-short.yml": Short(40, "cca=miss,rate=8mbit,seed=1"),
     "yu2009/fig3.4-faster-short.yml": Short(40, "cca=ssipp,seed=1"),
     "yu2009/fig3.3-3.8-short.yml": Short(40, "cca=ssipp,queue=droptail,count=50,seed=1"),
@@ -147,7 +150,6 @@ def shortened(text: str, length_s: int) -> str:
             values = row[name] if isinstance(row[name], list) else [row[name]]
             within = [value if seconds(value) <= length_s else f"{length_s}s" for value in values]
             row[name] = list(dict.fromkeys(within)) if isinstance(row[name], list) else within[0]
-    data.get("captures", {}).pop("keep", None)  # they are compared
     for claims in ("claims", "guards", "expectations", "published"):
         data.pop(claims, None)
     data["repeats"] = 1  # seeds are for claims

@@ -201,6 +201,17 @@ def test_the_other_reading_of_miss_waits_for_the_oldest_connections_next_drop(ke
     assert all(h.cwnd == pytest.approx(first, rel=0.01, abs=1) for h, first in larger)
 
 
+def test_a_first_window_of_miss_that_is_held_stays_within_liss_estimate(kernel: GuestKernel) -> None:
+    starts_s = (0.0, 3.0, *(6.0 + i for i in range(12)))
+    flows = tuple(Flow("miss", 40000 + i, start, ((19.5 - start, None),)) for i, start in enumerate(starts_s))
+    scenario = several("miss", flows=flows, delay_ms=15, params={"miss": {"room": 1, "held": 1}})
+    begun = [one for one in starts(run(kernel, scenario), "miss", of_oldest=True) if one[1] and one[0].cwnd > 1]
+    print([(h.cwnd, h.ssthresh, estimate, first) for h, estimate, first in begun])
+    assert any(first > estimate + 1 for _, estimate, first in begun), "there is something to hold"
+    for h, estimate, first in begun:
+        assert h.cwnd == pytest.approx(max(min(first, estimate), 10), rel=0.01, abs=1)
+
+
 def test_miss_begins_with_the_window_of_its_loss_history(kernel: GuestKernel) -> None:
     """Two long connections that seldom lose leave room for more than ten packets before the path's next drop is due."""
     long = tuple(Flow("miss", 40000 + i, float(i), ((19.5 - i, None),)) for i in range(2))
