@@ -13,9 +13,9 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from agent import bpf_left
-from agent.bpf_left import LIBRARY
+from agent import left_behind
 from agent.errors import RunError
+from agent.left_behind import LIBRARY
 from plan.model import BpfObject
 
 KERNELS_OWN = Path("/sys/kernel/btf/vmlinux")
@@ -114,7 +114,7 @@ def _attached(library: _Libbpf, handle: ctypes.c_void_p, one: BpfObject) -> ctyp
     while entry is not None:
         one_map = ctypes.c_void_p(entry)
         if library.number("bpf_map__type", one_map) == STRUCT_OPS:
-            bpf_left.note(library.number("bpf_map__fd", one_map))
+            left_behind.note_map(library.number("bpf_map__fd", one_map))
             made = library.pointer("bpf_map__attach_struct_ops", one_map)
             if made is None:
                 wrong = wrong or _failed(library, one, "it cannot be registered")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import sys
 import traceback
@@ -70,7 +69,7 @@ def _run(folder: Path, tracing: Path, own_network: bool) -> int:
         plan = from_json((folder / "plan.json").read_text())
         if (file := folder / CABLING).exists():
             cabling = cabling_from_json(file.read_text())
-            setting = Setting(tracing, pace, lambda plan: MachineNetwork(plan, cabling))
+            setting = Setting(tracing, pace, lambda plan: MachineNetwork(plan, cabling), node=cabling.node)
         execute(plan, folder, say, setting)
         say("done")
     except BaseException:  # noqa: BLE001 — whatever it is, the controller must hear of it
@@ -86,10 +85,10 @@ def main(arguments: list[str]) -> int:
     # a machine of our own is used as it is: its interfaces, and what only its first network namespace may allow
     network = CLONE_NEWNET if len(arguments) > 1 else 0
     with contextlib.ExitStack() as stack:
-        if not VM_BOOT.exists() and json.loads((folder / "plan.json").read_bytes()).get("bpf"):
-            from agent.bpf_left import watched
+        if not VM_BOOT.exists():  # this machine is there after the run, and so would what it changes be
+            from agent.left_behind import watched
 
-            stack.enter_context(watched())  # this machine is there after the run, and so would the algorithm be
+            stack.enter_context(watched())
         unshare(CLONE_NEWNS | CLONE_NEWPID | network)
         child = os.fork()
         if child == 0:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent import bpf, environment, kernel_records, queues, sockets, tcp_memory
+from agent import algorithms, environment, kernel_records, queues, sockets, tcp_memory
 from agent.calibrate import calibrate, crossed
 from agent.capture import TcpdumpCapture
 from agent.errors import RunError
@@ -19,7 +19,7 @@ from agent.flows import Iperf3Flow
 from agent.kernel_records import KernelCapture, KernelSampler
 from agent.machine import MachineNetwork
 from agent.monitor import Monitor
-from agent.namespaces import entered, write_sysctls
+from agent.namespaces import entered
 from agent.network import BuiltNetwork, load_module
 from agent.pace import Alone
 from agent.samples import Sampler
@@ -61,6 +61,8 @@ class Setting:
     tracing: Path = TRACING
     pace: Alone = field(default_factory=Alone)
     build: Callable[[Plan], AnyNetwork] = BuiltNetwork
+    node: str | None = None
+    """The node that this machine is; None: all of them are here."""
     host_folder: str | None = None
     """The run's folder as the machine below a guest calls it, for what the guest's kernel writes itself."""
 
@@ -75,8 +77,9 @@ def execute(plan: Plan, out_dir: Path, report: Callable[[str], None], setting: S
     try:
         for module in plan.modules:
             load_module(module.path, module.params)
-        with bpf.registered(plan.bpf):
-            _execute(plan, out_dir, report, facts, setting or Setting())
+        setting = setting or Setting()
+        with algorithms.ready(plan, setting.node):
+            _execute(plan, out_dir, report, facts, setting)
         facts["ok"] = True
     except RunError as error:
         facts["error"] = {"stage": error.stage, "subject": error.subject, "detail": error.detail}
@@ -85,8 +88,6 @@ def execute(plan: Plan, out_dir: Path, report: Callable[[str], None], setting: S
 
 
 def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: dict[str, Any], setting: Setting) -> None:
-    _set_cca_params(plan)
-    _check_algorithms(plan)
     network = setting.build(plan)
     network.start_schedules(NEVER_NS)  # until the run starts, what changes with time has its first value
     report("built")
@@ -125,32 +126,6 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         run.kill()
         if isinstance(network, MachineNetwork):
             network.stop()
-
-
-def _set_cca_params(plan: Plan) -> None:
-    for cca, params in plan.cca_params.items():
-        for name, value in params.items():
-            path = Path(f"/sys/module/tcp_{cca}/parameters/{name}")
-            if not path.exists():
-                known = ", ".join(sorted(entry.name for entry in path.parent.glob("*"))) or "none"
-                raise RunError("parameter", f"{cca}.{name}", f"{cca} has no such parameter; it has {known}")
-            try:
-                path.write_text(value)
-            except OSError as error:
-                raise RunError("parameter", f"{cca}.{name}", f"{value}: {error.strerror}") from error
-
-
-def _check_algorithms(plan: Plan) -> None:
-    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
-    for flow in plan.flows:
-        if flow.cca not in available:
-            raise RunError("flow", flow.name, f"the kernel has no {flow.cca}; it has {' '.join(sorted(available))}")
-    # only what is allowed in the first namespace can be another one's default; the local host has seen to it. BPF programs are
-    # nobody's default, and root may choose them as they are
-    allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
-    allowed += [one.cca for one in plan.bpf]
-    if not plan.realtime or any(flow.cca not in allowed for flow in plan.flows):
-        write_sysctls({"net.ipv4.tcp_allowed_congestion_control": " ".join(available)})
 
 
 def _environment(plan: Plan, network: AnyNetwork) -> dict[str, Any]:

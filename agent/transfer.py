@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from agent import bpf, bpf_left, confined, environment, sockets
+from agent import bpf, confined, environment, left_behind, sockets
 from agent.capture import TcpdumpCapture
 from agent.errors import RunError
 from agent.samples import Sampler
@@ -126,7 +126,7 @@ def supervise(folder: Path, transfer: Transfer) -> None:
     end = _End(folder, transfer, base)
     facts: dict[str, Any] = {"ok": False, "reason": ""}
     try:
-        with bpf_left.watched() if transfer.bpf else contextlib.nullcontext(), bpf.registered(end.objects()):
+        with left_behind.watched() if transfer.bpf else contextlib.nullcontext(), bpf.registered(end.objects()):
             end.run()
         facts["ok"] = True
     except RunError as error:

@@ -33,7 +33,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Each different network of the experiment once; 1 where a quantity is off."""
-    prepared = prepare(options.experiment)
+    prepared = prepare(options.experiment, host=options.host)
     if prepared.errors:
         raise UsageError("\n".join(f"{options.experiment}: {f.rule}: {f.message}" for f in prepared.errors))
     hosts = hosts_of(prepared, options)

@@ -24,6 +24,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     host(command)
     command.add_argument("--quiet", action="store_true", help="print nothing if the file is valid")
     command.add_argument(
+        "--file-only", action="store_true", help="do not look at what the host lacks: it may still be built"
+    )
+    command.add_argument(
         "--kernel", action="store_true", help="print the kernel series that the experiment needs, one a line"
     )
     add_format(command)
@@ -31,11 +34,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Validate and lint; 1 where a fidelity rule of severity error is broken."""
-    prepared = prepare(options.experiment)
+    prepared = prepare(options.experiment, host=options.host)
     if options.kernel:
         print("\n".join(_series(prepared)))
         return 0
-    findings = [*prepared.findings, *_host_findings(prepared, options)]
+    lacking = [] if options.file_only else _host_findings(prepared, options)
+    findings = [*prepared.findings, *lacking]
     ready = not any(finding.severity == "error" for finding in findings)
     if options.format != "table":
         rows = [{"file": str(options.experiment), **asdict(finding)} for finding in findings]

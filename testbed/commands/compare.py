@@ -42,7 +42,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     """1 where a guard does not hold, or a claim or published value is contradicted and the file does not say why."""
     folder, names = results_of(options)
-    asked = prepare(options.experiment)
+    asked = prepare(options.experiment, host=options.host)
     kept = baseline.read(options.baseline, asked.experiment.name) if options.baseline else None
     runs = load_experiment(folder, names)
     judged = outcomes(runs, asked, folder)

@@ -95,7 +95,7 @@ def results_of(options: argparse.Namespace) -> tuple[Path, list[str] | None]:
     given, all that are there where a name is given (None). Needs no kernel: which one made a run, the run says."""
     path = Path(options.experiment)
     if path.suffix in (".yml", ".yaml"):
-        prepared = prepare(path)
+        prepared = prepare(path, host=options.host)
         results = Results(options.results, prepared.experiment.name)
         kind = kind_of(prepared, options)
         folder, names = results.folder, answered_ids(prepared, kind, results)

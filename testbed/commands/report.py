@@ -29,7 +29,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     folder, names = results_of(options)
     path = Path(options.experiment)
-    asked = as_written(prepare(path)) if names is not None else None
+    asked = as_written(prepare(path, host=options.host)) if names is not None else None
     try:
         file = write_report(folder, names=names, asked=asked, figures=not options.no_figures)
     except AnalysisError as error:

@@ -34,7 +34,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Print a line per run of the file; 0 whatever is missing."""
-    prepared = prepare(options.experiment)
+    prepared = prepare(options.experiment, host=options.host)
     kind = kind_of(prepared, options)
     now, why_not = _hosts(prepared, options)
     folder = Results(options.results, prepared.experiment.name).folder

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from agent import bpf
+from kernels.bpf_objects import COMPILER
 from tests import lab, lab_module, plays, recap
 from tests.plays import BIN, end
 from tests.sshhosts import SshHosts, needs_ssh_hosts, run
@@ -104,10 +107,16 @@ def inventory(hosts: SshHosts, folder: Path, **more: Any) -> Path:
 
 
 def play(
-    hosts: SshHosts, folder: Path, playbook: str, *arguments: str, counted: bool = False, **more: Any
+    hosts: SshHosts,
+    folder: Path,
+    playbook: str,
+    *arguments: str,
+    counted: bool = False,
+    text: str = EXPERIMENT,
+    **more: Any,
 ) -> subprocess.Popen[str]:
     """counted: with Ansible's own output, which ends with how much each host was changed"""
-    file = lab.write(folder, EXPERIMENT)
+    file = lab.write(folder, text)
     variables = {
         "experiment": str(file),
         "experiment_results": str(folder / "results"),
@@ -163,6 +172,20 @@ def test_check_changes_nothing_a_run_gives_a_result_and_teardown_puts_all_back(h
     end(play(hosts, tmp_path, "teardown"))
     assert condition(hosts) == before
     recap.assert_changes_nothing(end(play(hosts, tmp_path, "teardown", counted=True)))
+
+
+@pytest.mark.usefixtures("this_machine")
+@pytest.mark.skipif(shutil.which(COMPILER) is None, reason="clang, which makes BPF objects, is not installed")
+@pytest.mark.skipif(not bpf.KERNELS_OWN.exists(), reason="this kernel does not describe itself (CONFIG_DEBUG_INFO_BTF)")
+def test_the_sender_alone_registers_a_bpf_program_and_it_is_gone_after_the_run(hosts: SshHosts, tmp_path: Path) -> None:
+    """The three hosts have one kernel, which takes a name only once: a second machine that registered it would fail the run."""
+    text = EXPERIMENT.replace("cca: reno", "cca: bpf_lbc")
+    end(play(hosts, tmp_path, "run_experiment", text=text))
+    (result,) = lab.runs(tmp_path / "results/lab")
+    said = json.loads((result["path"] / "raw/f1.client.json").read_text())
+    assert (said["cca"], said["bytes"]) == ("bpf_lbc", 5_000_000)
+    assert "bpf_lbc" not in bpf.AVAILABLE.read_text().split()
+    end(play(hosts, tmp_path, "teardown"))
 
 
 def test_after_kill_9_in_the_middle_teardown_puts_all_back(hosts: SshHosts, tmp_path: Path) -> None:

@@ -86,6 +86,15 @@ def test_user_mode_linux_cannot_have_one_and_check_says_so(tmp_path: Path) -> No
 
 
 @NEEDS_CLANG
+def test_a_file_that_names_no_host_is_checked_and_reported_for_the_one_that_is_asked(tmp_path: Path) -> None:
+    file = lab.write(tmp_path, FILE.replace("host: vm\n", "").replace("CCA", "bpf_lbc"))
+    assert "ready to run" in lab.inside("check", "--file-only", "--host", "lab", file)
+    for command in ("compare", "report", "metrics"):
+        asked = ("--host", "local", file, "--results", tmp_path / "none")
+        assert "no results" in lab.inside(command, *asked, code=2)
+
+
+@NEEDS_CLANG
 def test_the_object_decides_the_run_and_travels_with_it(tmp_path: Path) -> None:
     """Its bytes are part of the identity; a host that sends it says where; a plan without one is known by the same inputs as ever."""
     plan = planned(tmp_path, "bpf_lbc")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.algorithms import needed
 from hosts.nodes import cabling
 from hosts.nodes.merge import MergeError, Part, merge
 from hosts.virtual import boot
@@ -45,6 +46,22 @@ def test_a_wire_is_at_the_routers_end_and_every_interface_has_its_cable(tmp_path
     assert stations["r1"].wires == (1,) and stations["s1"].wires == () and stations["d1"].wires == ()
     assert stations["r1"].nics == {"r1-eth0": "nic-r1-eth0", "r1-eth1": "nic-r1-eth1"}
     assert cabling_from_json(stations["r1"].to_json()) == stations["r1"]
+
+
+def test_a_machine_needs_the_algorithms_of_what_it_sends_only(tmp_path: Path) -> None:
+    """Receivers and routers need no kernel of ours; DCTCP's receiver takes part (RFC 8257)."""
+    text = (
+        LINE
+        + "  - {name: f2, cca: dctcp, from: s1, to: d1}\n  - {name: f3, cca: vegas, from: d1, to: s1, app: file, size: 1MB}\n"
+    )
+    plan = plan_of(tmp_path, text)
+    by_machine = {node: needed(plan, node) for node in (None, "s1", "r1", "d1")}
+    assert by_machine == {
+        None: {"cubic", "dctcp", "vegas"},
+        "s1": {"cubic", "dctcp"},
+        "r1": set(),
+        "d1": {"vegas", "dctcp"},
+    }
 
 
 def test_a_delay_between_two_hosts_has_no_place() -> None:

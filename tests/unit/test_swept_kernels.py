@@ -188,7 +188,7 @@ def test_check_says_which_kernels_there_are_and_how_to_get_the_others(
     file = lab.write(tmp_path, swept())
 
     def said(**given: Any) -> str:
-        options = {"host": None, "quiet": False, "kernel": False, "format": "table", **given}
+        options = {"file_only": False, "host": None, "quiet": False, "kernel": False, "format": "table", **given}
         assert check.main(Namespace(experiment=file, **options)) == 0
         return capsys.readouterr().out
 
