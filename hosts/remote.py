@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol, Self, cast
+from typing import IO, Protocol, cast
 
 from base.errors import WarpbedError
 from base.paths import ROOT, sent_files
@@ -217,12 +217,13 @@ def _read_to_the_end(stream: Readable) -> None:
 class _Entry(tarfile.TarInfo):
     """An entry whose name and attributes are no longer than some file could have: tarfile takes them into memory."""
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        entry = super().frombuf(buf, encoding, errors)
-        if entry.type in DESCRIBING and entry.size > LARGEST_NAME_BYTES:
-            raise tarfile.ReadError(f"a name or attributes of {entry.size} bytes")
-        return entry
+    def __setattr__(self, name: str, value: object) -> None:
+        """How a header's fields are parsed differs between versions of Python; that they become attributes does not."""
+        super().__setattr__(name, value)
+        if name in ("type", "size") and getattr(self, "type", None) in DESCRIBING:
+            size = getattr(self, "size", 0)
+            if size > LARGEST_NAME_BYTES:
+                raise tarfile.ReadError(f"a name or attributes of {size} bytes")
 
 
 def unpack(stream: Readable, folder: Path, refuse: Callable[[str], None], names: re.Pattern[str] = ANY_NAME) -> None:
