@@ -25,6 +25,8 @@ from plan.console import OUT
 from plan.model import Cabling, Plan
 
 POLL_S = 0.05
+GATE_S = 3 * SILENCE_S
+"""For all machines to come to a gate: six emulated ones have been seen to take longer than one SILENCE_S on a busy computer."""
 START_IN_S = 1.5
 """Between the word to start and the start: longer than the word takes to reach every machine."""
 
@@ -85,14 +87,14 @@ def _send(
 def _together(run: Execution, stations: Sequence[Station]) -> dict[str, tuple[Clock, Clock]]:
     """Take all agents through their gates; returns each machine's clock before and after the run."""
 
-    def meet(gate: str, silence_s: float = SILENCE_S) -> None:
-        until = time.monotonic() + silence_s
+    def meet(gate: str, limit_s: float = GATE_S) -> None:
+        until = time.monotonic() + limit_s
         while len([station for station in stations if station.has_reached(gate)]) < len(stations):
             if run.cancelled():
                 raise CancelledError
             if time.monotonic() > until:
                 late = next(station for station in stations if not station.has_reached(gate))
-                raise StationError(late.node, f"its agent did not come to {gate!r} within {silence_s:.0f} s")
+                raise StationError(late.node, f"its agent did not come to {gate!r} within {limit_s:.0f} s")
             run.progress(min(station.virtual_s for station in stations))
             time.sleep(POLL_S)
 
