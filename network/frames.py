@@ -12,5 +12,7 @@ IP_TCP_HEADER_BYTES = 20 + 20
 LONGER_IN_IPV6_BYTES = 20
 """What an IPv6 header is longer than one of IPv4."""
 IP_UDP_HEADER_BYTES = 20 + 8
+SYN_BYTES = FRAME_HEADER_BYTES + IP_TCP_HEADER_BYTES + 12
+"""Linux' SYN without time stamps: options for the largest segment, SACK and the window's scale."""
 BARE_ACK_BYTES = FRAME_HEADER_BYTES + IP_TCP_HEADER_BYTES
 """The shortest frame of a TCP connection."""

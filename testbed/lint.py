@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from network.direction import Direction
-from network.frames import FULL_FRAME_BYTES
+from network.frames import FULL_FRAME_BYTES, SYN_BYTES
 from network.model import Network, idle_rtt_ns, path
 from network.tc import netem_limit
 from plan.model import Plan
 
 INITIAL_RTO_S = 1.0
 """Linux' first timeout, before there is an RTT (TCP_TIMEOUT_INIT; RFC 6298 s2)."""
-SYN_FRAME_BYTES = 74
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ def _first_rtt(plan: Plan) -> Iterator[Finding]:
         if stamped or ends in seen:
             continue
         seen.add(ends)
-        rtt_s = idle_rtt_ns(plan.network, *ends, SYN_FRAME_BYTES) / 1e9
+        rtt_s = idle_rtt_ns(plan.network, *ends, SYN_BYTES) / 1e9
         if rtt_s >= INITIAL_RTO_S:
             yield Finding(
                 "first-rtt",
