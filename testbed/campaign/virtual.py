@@ -51,8 +51,8 @@ def job_of(campaign: Campaign, transfer: Transfer) -> Job:
         "topology": profile.topology.model_dump(mode="json"),
         "hosts": {**campaign.hosts.model_dump(mode="json"), "overhead": None},
         "flows": [{
-            "name": "t", "cca": named(campaign, transfer.cca), "from": profile.source, "to": profile.destination, "size": transfer.size,
-            "app": "file",
+            "name": "t", "cca": named(campaign, transfer.cca), "app": "file", "size": transfer.size,
+            "from": profile.source, "to": profile.destination,
         }],
         "captures": {"at": "ends", "snap": campaign.captures.snap},
         "samplers": {"tcp_probe": False, "sockets": campaign.sockets, "queues": "off"},

@@ -122,15 +122,16 @@ class Pair:
         self.run(here, f"tc qdisc add dev a-eth0 parent 1:1 handle 10: pfifo limit {packets}")
 
     def off(self, asked: Direction, expected: set[str]) -> tuple[set[str], dict[str, Row]]:
-        """The quantities that a calibration of what stands there finds off, and the last calibration's rows.
+        """The quantities that calibrations of what stands there find off, and the last one's rows.
 
-        A link that is built otherwise is off in each attempt; what the machine did meanwhile (its processors are
-        others' too) is off in some. So what counts is what every attempt finds off, and the first that finds just
-        `expected` is the last. Skips the test where the timers are late in all of them: that alone makes a run invalid.
+        What the machine does meanwhile (its processors are others' too) can hide a rate of two per cent too much as well as
+        feign one too low, so what more than half of the attempts find off counts. They end once that is `expected`, and after
+        ATTEMPTS. Skips the test where the timers are late in all of them: that alone makes a run invalid.
         """
         plan = plan_of(asked)
         request = json.dumps([*(holder.pid for holder in self.holders), plan.to_json()])
-        always: set[str] | None = None
+        attempts: list[set[str]] = []
+        off: set[str] = set()
         rows: dict[str, Row] = {}
         for _ in range(ATTEMPTS):
             # ahead of the other tests' processes: this is about links, not about what else the machine does
@@ -142,17 +143,17 @@ class Pair:
                 check=False,
             )
             assert done.returncode == 0, done.stderr
-            found = {row.quantity: row for row in judge(plan, json.loads(done.stdout))}
-            if found["timers late (p99)"].verdict != OK:
+            judged = {row.quantity: row for row in judge(plan, json.loads(done.stdout))}
+            if judged["timers late (p99)"].verdict != OK:
                 continue
-            rows = found
-            off = {name for name, row in rows.items() if row.verdict == OFF}
-            always = off if always is None else always & off
+            rows = judged
+            attempts.append({name for name, row in rows.items() if row.verdict == OFF})
+            off = {name for name in rows if 2 * sum(name in found for found in attempts) > len(attempts)}
             if off == expected:
                 break
-        if always is None:
+        if not attempts:
             pytest.skip(f"this machine is too busy: timers were late in each of {ATTEMPTS} attempts")
-        return always, rows
+        return off, rows
 
     def close(self) -> None:
         for holder in self.holders:
