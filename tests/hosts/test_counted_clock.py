@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,9 +72,9 @@ def counted_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def computer_busy() -> Iterator[None]:
-    """Every CPU has two more processes that never rest."""
+    """Every CPU has another process that never rests."""
     line = [sys.executable, "-S", "-c", BUSY]
-    own = [subprocess.Popen(line, preexec_fn=die_with_parent) for _ in range(2 * len(os.sched_getaffinity(0)))]
+    own = [subprocess.Popen(line, preexec_fn=die_with_parent) for _ in os.sched_getaffinity(0)]
     try:
         yield
     finally:
@@ -82,20 +83,20 @@ def computer_busy() -> Iterator[None]:
             process.wait()
 
 
-def _stop_now_and_then(process: subprocess.Popen[bytes]) -> None:
-    moments = random.Random()  # not the same twice: that is what is tested
-    while process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGSTOP)
-            threading.Event().wait(moments.expovariate(50))
-            os.kill(process.pid, signal.SIGCONT)
-        threading.Event().wait(moments.expovariate(10))
+def _wake_without_end(monitor: Path, process: subprocess.Popen[bytes]) -> None:
+    """Each empty line wakes QEMU's main thread, which then looks whether the CPU waits."""
+    wait_until(monitor.exists, 60, while_running=process, every_s=0.01)
+    with socket.socket(socket.AF_UNIX) as connection, contextlib.suppress(OSError):
+        connection.connect(str(monitor))
+        while process.poll() is None:
+            connection.sendall(b"\n")
+            time.sleep(0)  # one line a wake: a full socket is read at once
 
 
 def sleeper_boots(builds: Builds, folder: Path, *, disturbed: bool) -> bytes:
-    """The console of a machine that only sleeps. disturbed: on a busy computer that stops QEMU now and then."""
+    """The console of a machine that only sleeps. disturbed: while its main thread is woken without end."""
     folder.mkdir()
-    program, archive, disk = folder / "init", folder / "initrd", folder / "disk"
+    program, archive, disk, monitor = (folder / name for name in ("init", "initrd", "disk", "monitor"))
     subprocess.run(["gcc", "-O1", "-static", "-x", "c", "-", "-o", program], input=SLEEPER.encode(), check=True)
     with archive.open("wb") as stream:
         root = initramfs.Archive(stream)
@@ -104,24 +105,24 @@ def sleeper_boots(builds: Builds, folder: Path, *, disturbed: bool) -> bytes:
         root.end()
     disk.write_bytes(bytes(1 << 16))
     line = counted.command(builds.kernel / "linux", archive, disk, 256, 1, (builds.kernel / SYSTEM).is_dir())
-    with computer_busy() if disturbed else contextlib.nullcontext():
-        process = subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=die_with_parent
-        )
-        stopper = threading.Thread(target=_stop_now_and_then, args=(process,))
-        if disturbed:
-            stopper.start()
-        said, _ = process.communicate(timeout=600)
-        if disturbed:
-            stopper.join()
+    process = subprocess.Popen(
+        [*line, "-qmp", f"unix:{monitor},server=on,wait=off"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=die_with_parent,
+    )
+    waker = threading.Thread(target=_wake_without_end, args=(monitor, process))
+    if disturbed:
+        waker.start()
+    said, _ = process.communicate(timeout=600)
+    if disturbed:
+        waker.join()
     return said
 
 
 def test_no_leap_of_the_clock_depends_on_which_of_qemus_threads_is_late(builds: Builds, tmp_path: Path) -> None:
-    """Without the lock that a recording QEMU holds (counted.ICOUNT), three boots on a busy computer were three different ones.
-
-    One boot that nobody disturbs, with which two others are compared: what keeps the CPUs busy costs twice what QEMU does.
-    """
+    """Without the lock that a recording QEMU holds (counted.ICOUNT), each boot that was disturbed differed from the first."""
     consoles = [sleeper_boots(builds, tmp_path / str(number), disturbed=number > 0) for number in range(3)]
     assert consoles[0].count(b"slept ") == 41 and b"slept 20000 " in consoles[0]
     assert [number for number, console in enumerate(consoles) if console != consoles[0]] == []
