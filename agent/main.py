@@ -27,6 +27,7 @@ from agent.schedule import Schedule
 from agent.tcp_probe import TRACING, TcpProbe
 from agent.traffic.process import TrafficProcess
 from agent.traffic.programs.datagrams import LINGER_S
+from network.model import source_address
 from plan.model import Capture, FlowPlan, Plan
 
 FLOW_APPS = ("iperf3", "file")
@@ -144,13 +145,14 @@ def _idle_rtts(plan: Plan, network: AnyNetwork) -> dict[str, int]:
     return {f"{a} {b}": min(network.idle_rtt_ns(a, b) for _ in range(attempts)) for a, b in pairs}
 
 
-def _flow(flow: FlowPlan, network: AnyNetwork, out_dir: Path) -> Iperf3Flow:
+def _flow(flow: FlowPlan, plan: Plan, network: AnyNetwork, out_dir: Path) -> Iperf3Flow:
     source, destination = (
         network.pid(node) if network.owns(node) else None for node in (flow.source, flow.destination)
     )
     address = network.plans[flow.destination].address
     if flow.app == "file":
-        return FileFlow(flow, source, destination, address, out_dir, network.plans[flow.source].address)
+        own_address = source_address(plan.network, flow.source, flow.destination)
+        return FileFlow(flow, source, destination, address, out_dir, own_address)
     return Iperf3Flow(flow, source, destination, address, out_dir)
 
 
@@ -187,7 +189,7 @@ class _Run:
         for flow in plan.flows:
             if flow.app not in FLOW_APPS:
                 continue
-            self._flows.append(_flow(flow, network, self._out_dir))
+            self._flows.append(_flow(flow, plan, network, self._out_dir))
             self._flows[-1].start_server()
         self._prepare_traffic()
         if plan.tcp_probe and any(network.owns(flow.source) for flow in plan.flows):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from collectors.errors import CollectError
-from network.model import address_plan
+from network.model import address_plan, source_address
 from plan.model import FlowPlan, Plan
 
 Answer = TypeVar("Answer")
@@ -74,20 +74,18 @@ def uncaptured(raw: Path, plan: Plan, seen: set[str]) -> list[Connection]:
 
     Raises CollectError where a program of the traffic left no file, or a damaged one.
     """
-    addresses = {name: node.address for name, node in address_plan(plan.network).items()}
     connections: list[Connection] = []
     for flow in plan.flows:
         if not flow.recorded or flow.name in seen or not are_known(flow):
             continue
-        connections += _of_traffic(raw, plan, flow, addresses) if flow.app in TOLD else _of_flow(raw, flow, addresses)
+        connections += _of_traffic(raw, plan, flow) if flow.app in TOLD else _of_flow(raw, plan, flow)
     times = Counter(connection.endpoints for connection in connections)
     return [replace(connection, is_alone=times[connection.endpoints] == 1) for connection in connections]
 
 
 def names_by_port(raw: Path, plan: Plan, flow: FlowPlan) -> dict[int, str]:
     """Names of the connections of traffic as they were opened, by their ports; nothing of a port that came twice."""
-    addresses = {name: node.address for name, node in address_plan(plan.network).items()}
-    connections = list(_of_traffic(raw, plan, flow, addresses))
+    connections = list(_of_traffic(raw, plan, flow))
     times = Counter(connection.src_port for connection in connections)
     return {one.src_port: one.name for one in connections if times[one.src_port] == 1}
 
@@ -96,14 +94,21 @@ def _name(flow: FlowPlan, number: int) -> str:
     return f"{flow.name}.{number + 1}" if number else flow.name
 
 
-def _of_flow(raw: Path, flow: FlowPlan, addresses: dict[str, str]) -> Iterator[Connection]:
+def _addresses(plan: Plan, flow: FlowPlan) -> tuple[str, str]:
+    """Those of a flow's connections, at its source and at its destination."""
+    destination = address_plan(plan.network)[flow.destination].address
+    return source_address(plan.network, flow.source, flow.destination), destination
+
+
+def _of_flow(raw: Path, plan: Plan, flow: FlowPlan) -> Iterator[Connection]:
     """iperf3 gives its connections the ports from the plan's on."""
     assert flow.client_port is not None
+    source, destination = _addresses(plan, flow)
     for number in range(flow.parallel):
+        counted = _of_program(raw, flow, number)
         yield Connection(
-            flow, _name(flow, number), addresses[flow.source], flow.client_port + number, addresses[flow.destination],
-            flow.start_s, _of_program(raw, flow, number),
-        )  # fmt: skip
+            flow, _name(flow, number), source, flow.client_port + number, destination, flow.start_s, counted
+        )
 
 
 def _of_program(raw: Path, flow: FlowPlan, number: int) -> Counted | None:
@@ -118,9 +123,9 @@ def _of_program(raw: Path, flow: FlowPlan, number: int) -> Counted | None:
         return None
 
 
-def _of_traffic(raw: Path, plan: Plan, flow: FlowPlan, addresses: dict[str, str]) -> Iterator[Connection]:
+def _of_traffic(raw: Path, plan: Plan, flow: FlowPlan) -> Iterator[Connection]:
     """Connections between a pair of nodes in the order in which they were opened; one that never came about has no port."""
-    source, destination = addresses[flow.source], addresses[flow.destination]
+    source, destination = _addresses(plan, flow)
     arrived: dict[int, list[Counted]] = {}
 
     def count(row: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from collectors.connections import TOLD, names_by_port
 from collectors.errors import CollectError, Damage
 from collectors.one_end import FROM_RECEIVER
 from collectors.sources import AT_RECEIVER, AT_SENDER
-from network.model import address_plan, path
+from network.model import address_plan, is_answered_by_the_same_link, path, source_address
 from plan.model import FlowPlan, Plan
 
 INTERVAL_S = 0.1
@@ -179,7 +179,10 @@ def _ends(plan: Plan, flows: list[FlowPlan]) -> dict[str, tuple[str | None, str 
 
     for flow in flows:
         hops = path(plan.network, flow.source, flow.destination)
-        pair = interface(flow.source, hops[0][1]), interface(flow.destination, hops[-1][0])
+        at_source, at_destination = interface(flow.source, hops[0][1]), interface(flow.destination, hops[-1][0])
+        if not is_answered_by_the_same_link(plan.network, flow.source, flow.destination):
+            at_destination = None  # half of a connection's packets: the sender's ACKs tell what was delivered
+        pair = at_source, at_destination
         if pair != (None, None):
             captured_at[flow.name] = pair
     return captured_at
@@ -189,8 +192,8 @@ def _wanted(plan: Plan, flow: FlowPlan) -> pcap.Flow:
     """The flow as the analysis looks for it: by its port alone where it has one, after the control connection."""
     named = pcap.Flow(flow.name, cca=flow.cca, src=flow.source, dst=flow.destination, dst_port=flow.port)
     if flow.app not in BEFORE_DATA_BYTES:  # pairs of nodes share the port of a kind of traffic
-        addresses = address_plan(plan.network)
-        source, destination = addresses[flow.source].address, addresses[flow.destination].address
+        source = source_address(plan.network, flow.source, flow.destination)
+        destination = address_plan(plan.network)[flow.destination].address
         return replace(named, src_addr=source, dst_addr=destination, size_bytes=flow.size_bytes)
     size = None if flow.size_bytes is None or flow.parallel > 1 else flow.size_bytes + BEFORE_DATA_BYTES[flow.app]
     return replace(named, size_bytes=size, skip=1)

@@ -320,17 +320,37 @@ def path(network: Network, source: str, destination: str) -> list[tuple[str, str
 
 
 def _path(network: Network, source: str, destination: str) -> Iterator[tuple[str, str, Direction]]:
-    first = network.interfaces[destination][0]
     here = source
     while here != destination:
-        own = network.interfaces[here]
-        if here == first.peer:
-            interface = next(i for i in own if i.name == first.peer_interface)
-        else:
-            hop = _hop_to_nearer(network, here, destination, first.peer)
-            interface = next(i for i in own if i.peer == hop)
+        interface = _exit(network, here, network.interfaces[destination][0])
         yield here, interface.peer, interface.egress
         here = interface.peer
+
+
+def _exit(network: Network, here: str, to: Interface) -> Interface:
+    """The interface by which a packet to the address of `to` leaves `here`."""
+    own = network.interfaces[here]
+    if here == to.peer:
+        return next(i for i in own if i.name == to.peer_interface)
+    hop = _hop_to_nearer(network, here, to.node, to.peer)
+    return next(i for i in own if i.peer == hop)
+
+
+def source_interface(network: Network, source: str, destination: str) -> Interface:
+    """The interface by which connections leave their source. They have its address: the kernel chooses it so."""
+    return _exit(network, source, network.interfaces[destination][0])
+
+
+def source_address(network: Network, source: str, destination: str) -> str:
+    """The address that connections from `source` have there."""
+    address = source_interface(network, source, destination).address
+    return ipv6.of(address) if network.ip == 6 else address
+
+
+def is_answered_by_the_same_link(network: Network, source: str, destination: str) -> bool:
+    """Whether packets to the destination arrive by the interface by which its answers leave; nodes with several may have two ways."""
+    arrival = path(network, source, destination)[-1][0]
+    return _exit(network, destination, source_interface(network, source, destination)).peer == arrival
 
 
 def _hop_to_nearer(network: Network, here: str, one: str, other: str) -> str:
