@@ -37,7 +37,7 @@ class Standing:
 
     runs: those that answer it, one that is not there as missing; in place of one without a folder, the recorded one
     unfolded: what no folder answers; missing_params: of those, what no record answers either
-    checks: recorded comparisons with a model, for experiments of which no run has a folder
+    checks: recorded comparisons with a model, for experiments of which some run has no folder
     """
 
     bound: Bound
@@ -96,8 +96,7 @@ class Decider:
             best = other if other is not None and not whole else answer
             if best is not None:
                 answers.append(best)
-        checks = {} if done else recorded.checks
-        return Standing(bound, prepared, tuple(answers), tuple(unfolded), tuple(params), tuple(done), checks)
+        return Standing(bound, prepared, tuple(answers), tuple(unfolded), tuple(params), tuple(done), recorded.checks)
 
     def cost(self, bounds: Sequence[Bound]) -> Cost:
         """Of what is missing."""
@@ -171,8 +170,9 @@ class Decider:
         if entry.id in BY_METRICS:
             runs = [run for bound in self._named(MEASURED[entry.id][0]) for run in self.standing(bound).runs]
             return list(MEASURED[entry.id][2](entry, runs)) if any(run.counted for run in runs) else []
-        if not standing.done:
-            return list(standing.checks.get(entry.id, ()))
+        noted = standing.checks.get(entry.id, ())
+        if not standing.done or (noted and any(run.path == NOWHERE and run.complete for run in standing.runs)):
+            return list(noted)  # they rest on runs whose records are not here
         folders = [run for run in standing.runs if run.path != NOWHERE]
         functions = [function for _, _, function, _ in compared(entry.id, standing.prepared.experiment.name)]
         return [check for function in functions for check in function(entry, folders)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 from analysis.errors import ResultsError
 from analysis.metrics import lookup
 from analysis.models.checks import Check
-from analysis.reproduction import recorded
+from analysis.reproduction import measured, recorded
 from analysis.reproduction.outcomes import Evidence, is_value, judged
 from analysis.reproduction.pages import write_pages
 from analysis.reproduction.recorded import Recorded
@@ -30,7 +30,7 @@ from testbed import cli
 from testbed.commands import reproduce
 from testbed.reproduction.bindings import Bindings, chosen, read
 from testbed.reproduction.costs import Cost
-from testbed.reproduction.deciding import about
+from testbed.reproduction.deciding import Decider, Standing, about
 from testbed.reproduction.printed import strange
 from tests import lab
 from tests.catalogues import catalogue
@@ -300,6 +300,32 @@ def test_recorded_runs_that_differ_in_what_was_not_recorded_are_no_copies(tmp_pa
 
     assert there(small_run("s2-0", seed=2)) == 2
     assert there(small_run("s2-0", seed=2, metrics={**small_run().metrics, "queue_drops": 4})) == 0
+
+
+def test_a_recorded_comparison_stays_until_every_recorded_run_has_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a comparison that reads runs' records: made again from those of a few new seeds, it had found nothing."""
+
+    def compare(_: Any, runs: Sequence[Run]) -> Iterator[Check]:
+        yield Check("1", "made again", holds=True, published=None, computed=len(runs), kind="order")
+
+    one = entry()
+    noted = Check("1", "noted", holds=True, published=None, computed=9, kind="order")
+    monkeypatch.setitem(measured.MEASURED, one.id, (("small",), ("1",), compare))
+    monkeypatch.delitem(measured.EXPLAINED, one.id, raising=False)
+    monkeypatch.setattr(measured, "BY_METRICS", measured.BY_METRICS - {one.id})
+    here, recorded_only = small_run(), small_run("s2-0", seed=2)
+    there = dataclasses.replace(recorded_only, path=recorded.NOWHERE)
+    decider = Decider(SimpleNamespace(), Path("results"))  # type: ignore[arg-type]
+
+    def checks(*runs: Run, done: int) -> list[object]:
+        prepared: Any = SimpleNamespace(experiment=SimpleNamespace(name="small"))
+        pairs: Any = tuple((run, None) for run in runs[:done])
+        standing = Standing(SimpleNamespace(), prepared, runs, (), (), pairs, {one.id: (noted,)})  # type: ignore[arg-type]
+        return [check.computed for check in decider.checks(one, standing)]
+
+    assert checks(there, done=0) == [9]
+    assert checks(here, there, done=1) == [9]
+    assert checks(here, recorded_only, done=2) == [2]
 
 
 @pytest.mark.parametrize("text", ["[]", '{"a": {}}', '{"a": {"runs": [{}]}}', "nothing", '{"a": {"runs": 5}}'])
