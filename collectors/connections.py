@@ -94,7 +94,7 @@ def _name(flow: FlowPlan, number: int) -> str:
     return f"{flow.name}.{number + 1}" if number else flow.name
 
 
-def _addresses(plan: Plan, flow: FlowPlan) -> tuple[str, str]:
+def addresses(plan: Plan, flow: FlowPlan) -> tuple[str, str]:
     """Those of a flow's connections, at its source and at its destination."""
     destination = address_plan(plan.network)[flow.destination].address
     return source_address(plan.network, flow.source, flow.destination), destination
@@ -103,7 +103,7 @@ def _addresses(plan: Plan, flow: FlowPlan) -> tuple[str, str]:
 def _of_flow(raw: Path, plan: Plan, flow: FlowPlan) -> Iterator[Connection]:
     """iperf3 gives its connections the ports from the plan's on."""
     assert flow.client_port is not None
-    source, destination = _addresses(plan, flow)
+    source, destination = addresses(plan, flow)
     for number in range(flow.parallel):
         counted = _of_program(raw, flow, number)
         yield Connection(
@@ -125,7 +125,7 @@ def _of_program(raw: Path, flow: FlowPlan, number: int) -> Counted | None:
 
 def _of_traffic(raw: Path, plan: Plan, flow: FlowPlan) -> Iterator[Connection]:
     """Connections between a pair of nodes in the order in which they were opened; one that never came about has no port."""
-    source, destination = _addresses(plan, flow)
+    source, destination = addresses(plan, flow)
     arrived: dict[int, list[Counted]] = {}
 
     def count(row: dict[str, Any]) -> None:

@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 
 from collectors import one_end, pcap, records
 from collectors.clocks import Clocks, Pair, synchronise
-from collectors.connections import TOLD, names_by_port
+from collectors.connections import TOLD, addresses, names_by_port
 from collectors.errors import CollectError, Damage
 from collectors.one_end import FROM_RECEIVER
 from collectors.sources import AT_RECEIVER, AT_SENDER
-from network.model import address_plan, is_answered_by_the_same_link, path, source_address
+from network.model import address_plan, is_answered_by_the_same_link, path
 from plan.model import FlowPlan, Plan
 
 INTERVAL_S = 0.1
@@ -192,8 +192,7 @@ def _wanted(plan: Plan, flow: FlowPlan) -> pcap.Flow:
     """The flow as the analysis looks for it: by its port alone where it has one, after the control connection."""
     named = pcap.Flow(flow.name, cca=flow.cca, src=flow.source, dst=flow.destination, dst_port=flow.port)
     if flow.app not in BEFORE_DATA_BYTES:  # pairs of nodes share the port of a kind of traffic
-        source = source_address(plan.network, flow.source, flow.destination)
-        destination = address_plan(plan.network)[flow.destination].address
+        source, destination = addresses(plan, flow)
         return replace(named, src_addr=source, dst_addr=destination, size_bytes=flow.size_bytes)
     size = None if flow.size_bytes is None or flow.parallel > 1 else flow.size_bytes + BEFORE_DATA_BYTES[flow.app]
     return replace(named, size_bytes=size, skip=1)
