@@ -56,9 +56,9 @@ def _explains(name: str, wanted: str, entries: Mapping[str, Judged]) -> bool:
 
 
 def _came_to(name: str, entries: Mapping[str, Judged]) -> str:
-    """One contradiction is enough; a part holds where all that was compared does."""
+    """One contradiction is enough; a part holds where all that was compared does, whatever longer forms were not run."""
     held = [one.held for one in _evidence(name, entries) if not one.explains]
-    return next((word for word in ("contradicted", "undecided", "not run yet", "holds") if word in held), "not run yet")
+    return next((word for word in ("contradicted", "undecided", "holds") if word in held), "not run yet")
 
 
 def _sentence(one: Learned, entries: Mapping[str, Judged]) -> str:

@@ -27,7 +27,7 @@ from testbed.commands.prepared import answered_ids
 from testbed.experiments import Prepared, prepare
 from testbed.identity import newest_of
 from testbed.reproduction.bindings import Bindings, Bound
-from testbed.reproduction.costs import GBIT_PER_S, Cost, of_plans, speed
+from testbed.reproduction.costs import Cost, of_plans, speed
 from testbed.results import Results
 
 
@@ -100,12 +100,12 @@ class Decider:
 
     def cost(self, bounds: Sequence[Bound]) -> Cost:
         """Of what is missing."""
-        done = [pair for bound in bounds for pair in self.standing(bound).done]
-        measured = speed(done) if done else GBIT_PER_S
+        standings = [self.standing(bound) for bound in bounds]
+        all_ = speed(standing.done for standing in standings)
         total = Cost()
-        for bound in bounds:
-            standing = self.standing(bound)
-            total += of_plans(standing.unfolded, standing.prepared.experiment.captures.keep, measured)
+        for standing in standings:
+            keep = standing.prepared.experiment.captures.keep
+            total += of_plans(standing.unfolded, keep, speed([standing.done], otherwise=all_))
         return total
 
     def decide(self, entry: Entry) -> Judged:

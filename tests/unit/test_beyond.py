@@ -151,6 +151,8 @@ def catalogue(shown: dict[str, str], one: Entry) -> Catalogue:
         ({"ho2008-fig9.9/1": "explains"}, [("contradicted", False), ("holds", True)], True),
         ({"ho2008-fig9.9/1": "explains"}, [("contradicted", False), ("contradicted", True)], False),
         ({"ho2008-fig9.9/1": "holds"}, [("undecided", False)], False),
+        ({"ho2008-fig9.9/1": "holds"}, [("holds", False), ("not run yet", False)], True),  # the longer form
+        ({"ho2008-fig9.9/1": "holds"}, [("not run yet", False)], False),
         ({"ho2008-fig9.9/1": "holds"}, [], False),
         ({}, [("holds", False)], False),
     ],

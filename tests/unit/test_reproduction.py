@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -23,11 +23,13 @@ from analysis.results import Run
 from analysis.statistics import cells
 from base.errors import SpecError, UsageError
 from kernels.reference import medley
+from plan.model import Plan
 from schema.catalogue import Catalogue, Entry, load
 from schema.claims import Claim
 from schema.published import Published
 from testbed import cli
 from testbed.commands import reproduce
+from testbed.reproduction import costs
 from testbed.reproduction.bindings import Bindings, chosen, read
 from testbed.reproduction.costs import Cost
 from testbed.reproduction.deciding import Decider, Standing, about
@@ -226,6 +228,22 @@ def test_an_unexplained_contradiction_ends_with_1(tmp_path: Path, monkeypatch: p
     assert cli.main(command) == 0
     monkeypatch.setattr(medley, "increment", lambda *_, **__: 1.0)
     assert cli.main(command) == 1
+
+
+def test_a_run_is_expected_to_take_as_long_as_others_of_its_kind() -> None:
+    """By hand: 1 Gbit in 10 s beside its start is 0.1 Gbit/s; with a Gbit in 40 s, each once however many runs, 2 / 50."""
+    plan = cast(Plan, SimpleNamespace(duration_s=1.0, network=SimpleNamespace(links=(), bottleneck=None)))
+    gbit = costs.rate_bps(plan) / 1e9
+
+    def runs(beyond_start_s: float, count: int) -> list[tuple[Run, Plan]]:
+        timing = {"wall_s": costs.START_S + beyond_start_s}
+        return [(cast(Run, SimpleNamespace(timing=timing)), plan)] * count
+
+    fast, slow = runs(30, 3), runs(120, 40)
+    assert costs.speed([fast]) == pytest.approx(gbit / 30)
+    assert costs.speed([fast, slow]) == pytest.approx(2 * gbit / 150)
+    assert costs.speed([runs(3, 5)]) == costs.GBIT_PER_S, "a start says nothing of the speed"
+    assert costs.speed([[]], otherwise=7.0) == 7.0
 
 
 def test_cost_is_told_for_what_is_missing_only() -> None:
