@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's own congestion controls in BPF, bpf_cubic and bpf_dctcp, as objects that are given: made from the cached source, and run.
+"""The kernel's own congestion controls in BPF, bpf_cubic and bpf_dctcp, as objects that are given: made from a kernel's source, and run.
 
 Their sources are in the kernel's selftests. They name what the running kernel has only where they are not newer than it.
 """
@@ -21,7 +21,7 @@ from hosts.local.host import LocalHost
 from hosts.local.probe import ALGORITHMS
 from kernels import series
 from kernels.bpf_objects import COMPILER
-from kernels.source import locate
+from kernels.fetch import fetch
 from plan.model import BpfObject
 from testbed.experiments import prepare
 from tests import lab
@@ -59,18 +59,12 @@ def version(name: str) -> tuple[int, ...]:
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with both objects, from the newest source that is there and not newer than this kernel."""
+    """A folder with both objects, from the newest source that is not newer than this kernel."""
     folder = tmp_path_factory.mktemp("given")
-    sources = {
-        version(name): source
-        for name in series.NAMES
-        if version(name) <= version(os.uname().release) and (source := locate(name, cache_dir())) is not None
-    }
-    if not sources:
-        pytest.skip(
-            "no linux-source package that is not newer than this kernel is in the cache; build-kernels puts it there"
-        )
-    source = sources[max(sources)]
+    older = [name for name in series.NAMES if version(name) <= version(os.uname().release)]
+    if not older:
+        pytest.skip("this kernel is older than every source that the project knows")
+    source, _ = fetch(max(older, key=version), cache_dir())
     wanted = [f"*/{SELFTESTS}/{name}" for name in ("progs/bpf_*.c", "progs/*.h", "*.h")]
     archive = f"./usr/src/linux-source-{source.series}.tar.xz"
     unpack = f'dpkg-deb --fsys-tarfile "$1" | tar -xO {archive} | tar -xJ --strip-components=1 --wildcards "${{@:2}}"'
