@@ -21,7 +21,7 @@ from tests.pcap_scenarios import clean, keep_alive, one_loss, simultaneous_open
 SHORT_FORMS = {
     "applications.yml": (12, "cca=cubic,buffer=30p,seed=1"),
     "evaluate/accurate-ecn.yml": (5, "cca=cubic,seed=1"),
-    "hosts/agreement-host-time.yml": (4, "overhead=200us,seed=1"),
+    "hosts/agreement-host-time.yml": (4, "rate=10mbit,overhead=200us,seed=1"),
     "hosts/agreement.yml": (4, "cca=cubic,rate=50mbit"),
     "kernels.yml": (4, "linux=7.2,seed=1"),
     "phase-effects.yml": (6, "overhead=auto,delay=500us 1ms,seed=1"),
