@@ -100,12 +100,14 @@ MATTERS = {True: "matters", False: "does not matter", None: "undecided"}
 
 def _choices(chosen: Sequence[Beyond], entries: Mapping[str, Judged]) -> Iterator[str]:
     """How many things the texts leave open, and whether those that were varied matter."""
-    comparable = [one.entry for one in entries.values() if one.entry.comparable != "no"]
-    every = sum(len(entry.open) for entry in comparable)
-    tried = {name for one in chosen for name in one.names}
+    opened = questions([one for one in entries.values() if one.entry.comparable != "no"])
+    tried = {opened[name] for one in chosen for name in one.names if name in opened}
+    shared = sum(question in tried for question in opened.values())
     yield (
-        f"\n## Choices for what the texts leave open\n\nThe entries that can be compared leave {every} things open; {len(tried)} of them "
-        "were varied. A choice matters where a claim holds with one value and not with another.\n\n"
+        f"\n## Choices for what the texts leave open\n\nThe entries that can be compared leave {len(set(opened.values()))} things "
+        f"open, some of them at many entries ({len(opened)} places). {len(tried)} of them were varied, which stand at {shared} places; "
+        "others are lost images and axes, or say how a sentence was read. A choice matters where a claim holds with one value and not "
+        "with another.\n\n"
     )
     yield "| entry | claim | outcomes | so | by |\n|---|---|---|---|---|\n"
     for one in chosen:
@@ -114,9 +116,18 @@ def _choices(chosen: Sequence[Beyond], entries: Mapping[str, Judged]) -> Iterato
         yield f"| {links} | {cell(one.says)} | {places} | {MATTERS[one.matters]} | {file_link(one.by)} |\n"
 
 
-def choices_of(entry: str, number: int, looks: Sequence[Beyond]) -> Iterator[str]:
-    """What varying one open thing of an entry came to, as lines of a list."""
+def questions(entries: Sequence[Judged]) -> dict[str, str]:
+    """ENTRY/N → what is open there; entries that share a setting say the same."""
+    return {
+        f"{one.entry.id}/{number}": question
+        for one in entries
+        for number, question in enumerate(one.entry.open, start=1)
+    }
+
+
+def choices_of(question: str, looks: Sequence[Beyond], opened: Mapping[str, str]) -> Iterator[str]:
+    """What varying one open thing came to, at whichever entry that leaves it open, as lines of a list."""
     for one in looks:
-        if one.look == "choice" and f"{entry}/{number}" in one.names:
+        if one.look == "choice" and question in [opened.get(name) for name in one.names]:
             places = "; ".join(f"{cell(place.label)}: {shown(place)}" for place in one.places)
             yield f"- Varied in {file_link(one.by)}, where it **{MATTERS[one.matters]}**: {cell(one.says)} {places}.\n"

@@ -79,13 +79,16 @@ def _page(
         name = f"[{one.entry.id}](#{anchor(one.entry.id)})" if one.evidence else one.entry.id
         yield f"| {name} | {cell(one.entry.title)} | {one.word} | {cell(short(reason))} |\n"
     by_id = {one.entry.id: one for one in entries}
+    opened = beyond_pages.questions(entries)
     yield from beyond_pages.off_points([one for one in beyond if set(one.entries) & set(by_id)], by_id)
     for one in entries:
         if one.evidence:
-            yield "".join(_section(one, figures, folder, beyond))
+            yield "".join(_section(one, figures, folder, beyond, opened))
 
 
-def _section(one: Judged, figures: Mapping[str, Path], folder: Path, beyond: Sequence[Beyond]) -> Iterator[str]:
+def _section(
+    one: Judged, figures: Mapping[str, Path], folder: Path, beyond: Sequence[Beyond], opened: Mapping[str, str]
+) -> Iterator[str]:
     entry = one.entry
     place = f"section {text(entry.where.section)}, page {text(entry.where.page)}"
     yield f"\n## {entry.id}\n\n{text(entry.title)} ({place}): **{one.word}**.\n\n"
@@ -101,9 +104,9 @@ def _section(one: Judged, figures: Mapping[str, Path], folder: Path, beyond: Seq
         yield f"| {part} | {cell(entry.says(part))} | | | not bound yet | |\n"
     for part, reason in entry.left_out.items():
         yield f"| {part} | {cell(entry.says(part))} | | | cannot be compared: {cell(reason)} | |\n"
-    for number, question in enumerate(entry.open, start=1):
+    for question in entry.open:
         yield "\n".join(["", f"Open in the thesis: {text(question)}", ""])
-        varied = "".join(beyond_pages.choices_of(entry.id, number, beyond))
+        varied = "".join(beyond_pages.choices_of(question, beyond, opened))
         yield f"\n{varied}" if varied else ""
 
 

@@ -119,9 +119,12 @@ def test_a_choice_is_shown_beside_what_is_open(tmp_path: Path) -> None:
         "experiments/sensitivity/a.yml",
         (Place("buffer=5p", "holds", "2 against 1"), Place("buffer=9p", "contradicted", "1 against 2")),
     )
-    assert "**matters**" in "".join(choices_of("ho2008-fig9.9", 1, [claim]))
-    assert "".join(choices_of("ho2008-fig9.9", 2, [claim])) == ""
+    opened = {"ho2008-fig9.9/1": "The buffer is lost.", "ho2008-fig9.8/2": "The rate is lost."}
+    assert "**matters**" in "".join(choices_of("The buffer is lost.", [claim], opened))
+    assert "".join(choices_of("The rate is lost.", [claim], opened)) == ""
     entries = at_point("holds")
+    same = judged(entry(id="ho2008-fig9.7", open=["The rate is lost.", "The buffer is lost."]), [])
+    entries[same.entry.id] = same
     thesis = Catalogue(catalogue="ho2008", thesis="A thesis", entries=[one.entry for one in entries.values()])
     write_pages(tmp_path, {"ho2008": thesis}, list(entries.values()), {}, beyond=[claim])
     page = (tmp_path / "ho2008.md").read_text()
@@ -129,7 +132,11 @@ def test_a_choice_is_shown_beside_what_is_open(tmp_path: Path) -> None:
         "Open in the thesis: The buffer is lost.\n\n- Varied in [a.yml](../../experiments/sensitivity/a.yml), where it **matters**"
         in page
     )
-    assert "leave 1 things open; 1 of them were varied" in (tmp_path / "README.md").read_text()
+    over_all = (tmp_path / "README.md").read_text()
+    assert (
+        "leave 2 things open, some of them at many entries (3 places). 1 of them were varied, which stand at 2 places"
+        in over_all
+    )
 
 
 # --- what was learned
