@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from analysis.reproduction.beyond import Beyond, Place
 from analysis.reproduction.markdown import anchor, cell, entry_link, file_link
-from analysis.reproduction.outcomes import Judged
+from analysis.reproduction.outcomes import Judged, came_to
 from analysis.table import number
 
 WORDS = {"holds": "holds", "contradicted": "does not hold"}
@@ -60,8 +60,7 @@ def at_the_point(one: Beyond, entries: Mapping[str, Judged]) -> str:
     for name in one.names:
         entry, _, part = name.partition("/")
         judged = entries.get(entry)
-        held = [e.held for e in judged.evidence if e.part == part and not e.explains] if judged else []
-        worst = next((word for word in ("contradicted", "undecided", "holds") if word in held), "not run yet")
+        worst = came_to(judged.evidence if judged else (), part)
         outcomes.append(WORDS.get(worst, worst))
     return ", ".join(dict.fromkeys(outcomes))
 

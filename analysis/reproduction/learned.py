@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from analysis.reproduction.markdown import cell, entry_link, short, text
-from analysis.reproduction.outcomes import Evidence, Judged
+from analysis.reproduction.outcomes import Evidence, Judged, came_to
 from analysis.table import number
 from schema.catalogue import Calculated, Catalogue, Entry, Learned
 
@@ -56,9 +56,7 @@ def _explains(name: str, wanted: str, entries: Mapping[str, Judged]) -> bool:
 
 
 def _came_to(name: str, entries: Mapping[str, Judged]) -> str:
-    """One contradiction is enough; a part holds where all that was compared does, whatever longer forms were not run."""
-    held = [one.held for one in _evidence(name, entries) if not one.explains]
-    return next((word for word in ("contradicted", "undecided", "holds") if word in held), "not run yet")
+    return came_to(_evidence(name, entries), name.partition("/")[2])
 
 
 def _sentence(one: Learned, entries: Mapping[str, Judged]) -> str:

@@ -142,6 +142,13 @@ def _outcome(own: Sequence[Evidence]) -> Outcome:
     return "agrees" if by_kind["value"] else "agrees in order or shape"
 
 
+def came_to(evidence: Sequence[Evidence], part: str) -> Held:
+    """What became of a part: one contradiction is enough, and it holds where all that was compared does; longer forms need not be run."""
+    held = [one.held for one in evidence if one.part == part and not one.explains]
+    worst: tuple[Held, ...] = ("contradicted", "undecided", "holds")
+    return next((word for word in worst if word in held), "not run yet")
+
+
 def of_checks(checks: Sequence[Check], by: str) -> Iterator[Evidence]:
     for check in checks:
         held: Held = "undecided" if check.undecided else "holds" if check.holds else "contradicted"

@@ -231,7 +231,7 @@ def test_an_unexplained_contradiction_ends_with_1(tmp_path: Path, monkeypatch: p
 
 
 def test_a_run_is_expected_to_take_as_long_as_others_of_its_kind() -> None:
-    """By hand: 1 Gbit in 10 s beside its start is 0.1 Gbit/s; with a Gbit in 40 s, each once however many runs, 2 / 50."""
+    """By hand: a plan's Gbit in 30 s beside its start, and another's in 120 s, are two in 150 s, however many runs there are of each."""
     plan = cast(Plan, SimpleNamespace(duration_s=1.0, network=SimpleNamespace(links=(), bottleneck=None)))
     gbit = costs.rate_bps(plan) / 1e9
 
