@@ -25,6 +25,7 @@ from collectors.version import READ_VERSIONS
 from store import derive
 from store.errors import StoreUsageError
 
+LONGEST_S = 1e9
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 OF_A_FLOW = "flow_goodput_mbps"
 """Mean goodput of the run's flows, each over its own life; added to the run's metrics when it is stored."""
@@ -185,9 +186,11 @@ def _fits(seen: Any, wanted: Any) -> bool:
 
 def _span(document: Mapping[str, Any], files: Mapping[str, Path]) -> tuple[int, float]:
     """Start (ns since 1970) and length (s) of a run, from its clock or else from its records."""
-    timing = document.get("timing") or {}
-    duration_s = float(timing.get("virtual_s") or timing.get("duration_s") or 0.0)
-    start = (document.get("facts") or {}).get("start_realtime_ns")
+    timing = _mapping(document.get("timing"))
+    duration_s = _seconds(timing.get("virtual_s")) or _seconds(timing.get("duration_s"))
+    start = _mapping(document.get("facts")).get("start_realtime_ns")
+    if not isinstance(start, int) or not 0 <= start < 1 << 63:
+        start = None
     for kind, file in files.items():
         if not any(name == "t_s" for name, _ in records.SCHEMAS[kind]):
             continue
@@ -214,6 +217,11 @@ def _environment(run: Run) -> dict[str, Any]:
     """A run's environment, and by what it is told from one of the same id that another machine made."""
     extras = {"packets": run.packets, "userland": run.inputs.get("userland"), "agent": run.inputs.get("agent")}
     return {**run.environment, **{name: value for name, value in extras.items() if value}}
+
+
+def _seconds(value: Any) -> float:
+    """0 for what is no time that a run can take."""
+    return float(value) if isinstance(value, int | float) and 0 <= value < LONGEST_S else 0.0
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
-from analysis import table
+from analysis import integrity, table
 from analysis.report import write_report
 from analysis.results import load_experiment, load_run
 from analysis.terminal import Style
 from base.errors import SpecError, UsageError
+from benchmarks.make_results import Case, make_results
 from store import actions, questions
+from store import folder as store_folder
 from testbed import ansible, experiments
 from testbed.experiments import MAX_RUNS, prepare
 from testbed.finish import finish
@@ -170,6 +172,19 @@ def test_one_damaged_run_does_not_end_the_report_of_the_others(tmp_path: Path, p
     table.as_csv(runs)
     table.as_json(runs)
     table.render(runs, Style(100, False))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [math.nan, "{'start_realtime_ns': 1}", [1], *({"start_realtime_ns": odd} for odd in ("x", math.nan, -1, 1 << 63))],
+    ids=str,
+)
+def test_the_store_takes_a_run_whatever_its_facts_are(tmp_path: Path, facts: Any) -> None:
+    [run] = make_results(tmp_path, [Case("reno", 50, 1)], duration_s=1.0).glob("*/run.json")
+    document = {**json.loads(run.read_text()), "facts": facts, "timing": {"virtual_s": -1.0}}
+    document.pop(integrity.KEY, None)
+    run.write_text(json.dumps(document))
+    assert 0.5 < store_folder.read(run.parent).row.duration_s < 2, "the records say it"
 
 
 @pytest.mark.parametrize(
