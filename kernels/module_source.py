@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -111,12 +112,27 @@ def _parameters(text: str) -> tuple[Parameter, ...]:
 
 def sources(folder: Path = MODULES) -> list[ModuleSource]:
     """All congestion control modules, by their files' names."""
-    return [read(path) for path in sorted(folder.glob(f"{PREFIX}*.c")) if not path.name.endswith(".mod.c")]
+    return [_read(folder / name, changed_ns) for name, changed_ns in _files(folder)]
 
 
 def by_name(folder: Path = MODULES) -> dict[str, ModuleSource]:
     """The algorithms: name → the module that has it."""
-    return {name: module for module in sources(folder) for name in module.names}
+    return dict(_by_name(folder, _files(folder)))
+
+
+def _files(folder: Path) -> tuple[tuple[str, int], ...]:
+    """The modules' files, and when each was changed. Asked for with every algorithm that an experiment names."""
+    if not folder.is_dir():
+        return ()
+    with os.scandir(folder) as entries:
+        modules = (one for one in entries if one.name.startswith(PREFIX) and one.name.endswith(".c"))
+        return tuple(sorted((one.name, one.stat().st_mtime_ns) for one in modules if not one.name.endswith(".mod.c")))
+
+
+@functools.lru_cache(maxsize=16)
+def _by_name(folder: Path, files: tuple[tuple[str, int], ...]) -> dict[str, ModuleSource]:
+    modules = (_read(folder / file, changed_ns) for file, changed_ns in files)
+    return {name: module for module in modules for name in module.names}
 
 
 def as_json(folder: Path = MODULES) -> str:

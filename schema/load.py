@@ -7,6 +7,7 @@ import copy
 import difflib
 import functools
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -136,7 +137,7 @@ def _composed(text: str) -> Any:
 
 def _too_deep(text: str) -> int | None:
     """The line where a YAML text nests too deeply; found without composing it, which takes a recursion a level."""
-    deepest_flow = max(itertools.accumulate((_FLOW.get(character, 0) for character in text), initial=0))
+    deepest_flow = max(itertools.accumulate((_FLOW[character] for character in _FLOWS.findall(text)), initial=0))
     deepest_block = max((len(line) - len(line.lstrip(" -?")) for line in text.splitlines()), default=0)
     if deepest_flow <= MAX_DEPTH and deepest_block <= MAX_DEPTH:
         return None
@@ -155,6 +156,7 @@ def _too_deep(text: str) -> int | None:
 
 
 _FLOW = {"[": 1, "{": 1, "]": -1, "}": -1}
+_FLOWS = re.compile(r"[\[\]{}]")
 
 
 def load(path: Path) -> tuple[Experiment, Document]:
@@ -264,13 +266,19 @@ def _unknown_key(key: str, item: Any, model: type[BaseModel]) -> str:
 
 def _kinds() -> list[str]:
     """The kinds of traffic: the only place of the schema where a key says which other keys there are."""
-    schema = Experiment.model_json_schema(by_alias=True)
+    schema = _schema(Experiment)
     return sorted(schema["properties"]["traffic"]["items"]["discriminator"]["mapping"])
+
+
+@functools.lru_cache(maxsize=16)
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The exported JSON Schema of a kind of file, to be read only."""
+    return model.model_json_schema(by_alias=True)
 
 
 def _keys_at(loc: Sequence[int | str], model: type[BaseModel]) -> list[str]:
     """Keys that the schema allows at a location, read from the exported JSON Schema."""
-    schema = model.model_json_schema(by_alias=True)
+    schema = _schema(model)
     definitions, here = schema.get("$defs", {}), schema
     for part in loc:
         options = [here, *here.get("anyOf", [])]

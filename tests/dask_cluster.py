@@ -13,12 +13,12 @@ from typing import Any
 
 
 async def serve(port: int, file: Path) -> None:
+    import dask
     from distributed import Scheduler, Worker
 
+    dask.config.set({"temporary-directory": str(file.parent)})
     scheduler: Any = await Scheduler(host="127.0.0.1", port=port, dashboard=False)
-    workers = [
-        await Worker(scheduler.address, nthreads=1, dashboard=False, local_directory=str(file.parent)) for _ in range(2)
-    ]
+    workers = [await Worker(scheduler.address, nthreads=1, dashboard=False) for _ in range(2)]
     fresh = file.with_suffix(".new")
     fresh.write_text(scheduler.address)
     fresh.rename(file)

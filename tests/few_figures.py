@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports with two figures of metrics instead of the thirty that one function draws; tests/unit/test_report_figures.py draws them all."""
+"""Reports with two figures of metrics instead of the thirty that one function draws; tests/long/test_report_figures.py draws them all."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ OF_FIXTURES: dict[str, tuple[str, ...]] = {
 OF_FOLDERS: dict[str, tuple[str, ...]] = {
     "browser": ("browser",),
     "guest": ("guest",),
+    "long": ("slow",),
     "playbooks": ("playbook",),
     "style": ("style",),
 }

@@ -17,6 +17,8 @@ from analysis.records import Columns, Floats
 
 # Rates are smoothed over this many BaseRTTs, about what a window of one packet more or less makes of them.
 SMOOTHING_BASERRTS = 5
+LEAST_SPANS = 4
+"""Of so many times the smoothing is the shortest time of which it can be said whether a flow settled in it."""
 # What is within this share of the rate is that rate.
 BAND_SLACK = 0.05
 # The top of a period is what a twentieth of its rates exceed, and is reached within this share of it.
@@ -62,7 +64,7 @@ def convergence_baserrts(columns: Columns, life: Window, base_rtt_s: float) -> f
 def _settled_baserrts(values: Floats, width_s: float, base_rtt_s: float) -> float | None:
     """BaseRTTs until values of bins of a width have settled."""
     span = max(1, round(SMOOTHING_BASERRTS * base_rtt_s / width_s))
-    if values.size < 4 * span:
+    if values.size < LEAST_SPANS * span:
         return None
     smooth = np.convolve(values, np.full(span, 1 / span), mode="valid")  # smooth[i]: bins i … i+span-1
     first = settling_bins(smooth)
@@ -131,7 +133,8 @@ def adaptation_rtts(run: RunRecords) -> dict[str, float | None]:
     """Round trips that the slowest flow needs to adjust its window to each change of the available bandwidth, by its number from 1.
 
     Changes are the times at which constant-rate traffic begins and ends. From one to the next, the time until the
-    flow's congestion window has reached its new stable state or period as the goodput does in convergence_baserrts, over its mean RTT.
+    flow's congestion window has reached its new stable state or period as the goodput does in convergence_baserrts, over its mean RTT. A
+    flow that is still on its way when the next change comes counts with the whole time between the two: it needs at least as long.
     Source: Ho 2008 s5.2 ("to adjust its congestion window size") and s5.2.3, figures 5.11 and 5.12; sockets.cwnd_packets, else
     tcp_info.cwnd_packets, flows.rtt_mean_ms.
     """
@@ -150,9 +153,11 @@ def _slowest(run: RunRecords, part: Window) -> float | None:
         width_s = base_ms / 1e3
         at_s = np.arange(part.start_s, min(part.end_s, life.end_s), width_s)
         held = np.maximum(np.searchsorted(columns["t_s"], at_s, side="right") - 1, 0)
+        if at_s.size < LEAST_SPANS * SMOOTHING_BASERRTS:
+            return None
         time = _settled_baserrts(np.asarray(columns["cwnd_packets"], dtype=float)[held], width_s, width_s)
         if time is None:
-            return None
+            time = float(at_s.size)
         times.append(time * base_ms / mean_ms)
     return max(times, default=None)
 

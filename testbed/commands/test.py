@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from base.paths import ROOT
 from kernels import series as kernel_series
@@ -19,11 +20,12 @@ NEEDS = ("guest", "machine", "database", "docker", "browser", "network", "root",
 """Markers that say that a test is not one of the quick ones; tests/needs.py sets them."""
 SMALLEST = frozenset({"packages", "collector"})
 ALL = SMALLEST | {"programs", "kernel", "database", "machines", "disk"}
-NOT_QUICK = ("browser", "guest", "playbooks", "style")
+NOT_QUICK = ("browser", "guest", "long", "playbooks", "style")
 """Folders below tests/ of which each test needs something; --quick does not read them."""
 # folder below tests/ → parts of playbooks/test_environment.yml that its tests need
 PARTS = {
     "unit": SMALLEST,
+    "long": SMALLEST,
     "browser": SMALLEST | {"programs"},
     "guest": SMALLEST | {"programs", "kernel"},
     "style": SMALLEST | {"programs", "kernel"},
@@ -32,7 +34,10 @@ PARTS = {
 SPECIFICATION = "test_spec_"
 """What files of tests/kernels begin with that compare a module with its specification, in guests; `new-algorithm` writes one."""
 WORKERS_A_CORE = 2
-"""Hosts over SSH, campaigns and containers wait for real time more than they compute. The quick tests do not: they have one."""
+"""Hosts over SSH, campaigns and containers wait for real time more than they compute. Quick tests do less: one, and one more."""
+MEMORY_PLACE, MEMORY_BYTES = Path("/dev/shm"), 4 << 30
+"""Where the quick tests have their folders, and the free memory that they ask for: they write many files and wait for each."""
+OWN_FOLDERS = ("-o", "tmp_path_retention_policy=failed", "-o", "tmp_path_retention_count=1")
 AT_ONCE = (("kernel",), ("machines",), ("collector", "database", "disk"))
 """Parts that are built beside one another, once the packages are there."""
 
@@ -56,11 +61,30 @@ def run_pytest(arguments: list[str]) -> int:
     if is_quick:
         options = ["-m", f"not ({' or '.join(NEEDS)})", *(f"--ignore=tests/{folder}" for folder in NOT_QUICK)]
     if is_quick or not arguments:
-        workers = len(os.sched_getaffinity(0)) * (1 if is_quick else WORKERS_A_CORE)
+        cores = len(os.sched_getaffinity(0))
+        workers = cores + 1 if is_quick else cores * WORKERS_A_CORE
         options += ["--numprocesses", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
+    if is_quick and "TMPDIR" not in os.environ and holds(MEMORY_PLACE, MEMORY_BYTES):
+        os.environ["TMPDIR"] = str(MEMORY_PLACE)
+        options += OWN_FOLDERS
     command = [sys.executable, "-P", "-m", "pytest", *options, *chosen]
     os.chdir(ROOT)
     return os.execv(command[0], command)
+
+
+def holds(place: Path, needed_bytes: int) -> bool:
+    """Whether a file system in memory has room, and may hold programs; a container's is often small or forbids them."""
+    try:
+        there = os.statvfs(place)
+    except OSError:
+        return False
+    is_free = min(there.f_bavail * there.f_frsize, _available_bytes()) >= needed_bytes
+    return is_free and not there.f_flag & os.ST_NOEXEC and os.access(place, os.W_OK)
+
+
+def _available_bytes() -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")), 0)
 
 
 def parts_of(arguments: Sequence[str], is_quick: bool = False) -> frozenset[str]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from base.errors import UsageError
+from base.paths import cache_dir
 from testbed.engine import stub
 
 LOCAL = "local"
@@ -136,6 +137,8 @@ def client_of(scheduler: str, kind: str, workers: int) -> Iterator[Any]:
             "distributed.worker.daemon": False,
             "distributed.admin.low-level-log-length": KEPT_MESSAGES,
             "distributed.admin.large-graph-warning-threshold": "1GB",
+            # else each scheduler and worker of ours leaves locks in the machine's own folder for temporary files
+            "temporary-directory": dask.config.get("temporary-directory", None) or str(cache_dir() / "engine" / "dask"),
         }
     )
     with contextlib.ExitStack() as stack:

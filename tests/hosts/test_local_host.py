@@ -136,6 +136,7 @@ def by_bpf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("this_machine")
 def test_an_algorithm_in_bpf_carries_a_run_and_is_gone_after_it(by_bpf: Path, tmp_path: Path) -> None:
     before = leftovers()

@@ -123,7 +123,9 @@ OPENS_FILES = 1 << 1 | 1 << 2
 def test_the_caged_program_cannot_open_its_cage(tmp_path: Path, root: bool) -> None:
     if os.getuid() != 0 and root:
         pytest.skip("these tests run as a user")
-    with tempfile.TemporaryDirectory() as place:  # of which a user may see the way there
+    with tempfile.TemporaryDirectory(
+        dir="/var/tmp"
+    ) as place:  # of which a user may see the way there; the cage hides /dev/shm
         os.chmod(place, 0o755)
         folder, checkout = Path(place) / "run", Path(place) / "checkout"
         folder.mkdir()

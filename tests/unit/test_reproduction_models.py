@@ -32,6 +32,7 @@ from kernels.reference import medley, medley_rounds
 from schema.catalogue import Entry, catalogues
 from testbed.reproduction.printed import is_printed
 from tests import lab
+from tests.calculated import calculated as all_calculated
 
 
 @functools.cache
@@ -188,7 +189,7 @@ def test_medley_s_cycle_is_the_table_s() -> None:
 
 @pytest.fixture(scope="module")
 def calculated() -> dict[str, list[Check]]:
-    return {name: list(function(_entries()[name])) for name, function in REGISTRY.items()}
+    return all_calculated(_entries())
 
 
 def test_every_calculation_names_parts_that_its_entry_has(

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from base.paths import ROOT
-from testbed.commands.test import ALL, AT_ONCE, NEEDS, NOT_QUICK, PARTS, SMALLEST, parts_of
-from tests import needs
+from testbed.commands.test import ALL, AT_ONCE, NEEDS, NOT_QUICK, PARTS, SMALLEST, holds, parts_of
+from tests import calculated, needs
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,26 @@ def test_what_is_set_up_for_a_choice(arguments: list[str], parts: frozenset[str]
 @pytest.mark.parametrize("arguments", [[], ["tests/hosts"], ["-k", "x"]])
 def test_quick_tests_need_packages_and_the_collector_only(arguments: list[str]) -> None:
     assert parts_of(arguments, is_quick=True) == SMALLEST
+
+
+def test_folders_lie_in_memory_only_where_it_holds_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert holds(tmp_path, 1)
+    assert not holds(tmp_path, 1 << 60)
+    assert not holds(tmp_path / "absent", 1)
+    asked = os.statvfs(tmp_path)
+    monkeypatch.setattr(os, "statvfs", lambda place: os.statvfs_result((*asked[:8], os.ST_NOEXEC, *asked[9:])))
+    assert not holds(tmp_path, 1)
+
+
+def test_calculations_are_asked_again_when_what_they_read_changes() -> None:
+    """A module at or below their layer, a catalogue, a table of constants; not what lies above them."""
+    read = ["analysis/models/ho2008.py", "kernels/reference/medley.py", "schema/catalogue.py", "base/files.py"]
+    read += ["experiments/ho2008/catalogue.yaml", "experiments/kato2012/costs.json", "kernels/series.json"]
+    assert [name for name in read if not calculated.is_read(Path(name))] == []
+    assert [name for name in read if not (ROOT / name).is_file()] == []
+    assert not any(
+        calculated.is_read(Path(name)) for name in ("testbed/cli.py", "docs/hosts.md", "experiments/quickstart.yml")
+    )
 
 
 def test_the_lists_agree() -> None:

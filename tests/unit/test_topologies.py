@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import ipaddress
 import json
 import math
 import re
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -214,11 +216,12 @@ def test_addresses_differ_and_routes_lead_everywhere(network: Network) -> None:
     interfaces = [interface for plan in plans.values() for interface in plan.interfaces]
     assert len({i.address for i in interfaces}) == len({i.name for i in interfaces}) == len(interfaces)
     owner = {i.address: i.node for i in interfaces}
+    hop = _next_hops(plans)
     for start in plans:
         for target in plans:
             here, steps = start, 0
             while here != target:
-                here = owner[_next(plans[here], plans[target].address)]
+                here = owner[hop(here, target)]
                 steps += 1
                 assert steps <= len(plans)
 
@@ -228,26 +231,32 @@ def test_paths_are_the_ways_that_routes_lead(network: Network) -> None:
     """What idle RTT, buffers and calibration count on: where a node has several links, its address is that of the first."""
     plans = address_plan(network)
     owner = {i.address: i.node for plan in plans.values() for i in plan.interfaces}
+    hop = _next_hops(plans)
     for start in plans:
         for target in plans:
             here, ways = start, []
             while here != target:
-                following = owner[_next(plans[here], plans[target].address)]
+                following = owner[hop(here, target)]
                 ways.append((here, following))
                 here = following
             assert [(a, b) for a, b, _ in path(network, start, target)] == ways
 
 
-def _next(plan: NodePlan, address: str) -> str:
-    """The next hop of an address: the longest matching prefix."""
-    goal = ipaddress.IPv4Address(address)
-    for interface in plan.interfaces:
-        if goal in ipaddress.IPv4Interface(f"{interface.address}/30").network:
-            return str(goal)
-    nets = [(ipaddress.IPv4Network(r.destination.replace("default", "0.0.0.0/0")), r.via) for r in plan.routes]
-    routes_to = [(net.prefixlen, via) for net, via in nets if goal in net]
-    assert routes_to, f"no route to {address}"
-    return max(routes_to)[1]
+def _next_hops(plans: Mapping[str, NodePlan]) -> Callable[[str, str], str]:
+    """Of a node and a node to reach, the address of the next hop: the longest matching prefix."""
+
+    @functools.cache
+    def hop(node: str, target: str) -> str:
+        plan, goal = plans[node], ipaddress.IPv4Address(plans[target].address)
+        for interface in plan.interfaces:
+            if goal in ipaddress.IPv4Interface(f"{interface.address}/30").network:
+                return str(goal)
+        nets = [(ipaddress.IPv4Network(r.destination.replace("default", "0.0.0.0/0")), r.via) for r in plan.routes]
+        routes_to = [(net.prefixlen, via) for net, via in nets if goal in net]
+        assert routes_to, f"no route to {goal}"
+        return max(routes_to)[1]
+
+    return hop
 
 
 def test_idle_rtt_of_the_thesis_path() -> None:
