@@ -7,10 +7,12 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 
 from analysis import records
+from analysis.arrays import np
+from analysis.metrics.dynamics import settled_baserrts
 from analysis.models import ho2008
 from analysis.models.checks import Check
 from analysis.results import Run, quantity
-from kernels.reference.medley_queue import shared
+from kernels.reference.medley_queue import SAMPLE_S, Cross, Shared, shared
 from schema.catalogue import Entry
 
 Comparison = Callable[[Entry, Sequence[Run]], Iterator[Check]]
@@ -196,3 +198,46 @@ def _three_flows(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
             "within 5 %, and a fifth (ours)",
             explains=True,
         )
+
+
+@functools.cache
+def _beside_half_the_rate(mbps: float, buffer: int, falls: int) -> Shared:
+    """A flow of fig5.11-5.12-short.yml by the rules alone. falls: see kernels.reference.medley_queue"""
+    cross = Cross(mbps * 1e6 / 2 / FRAME_BITS, 100, 200)
+    return shared([SAMPLE_S], mbps * 1e6 / FRAME_BITS, buffer, 300, falls=falls, cross=cross)
+
+
+def _baserrts(run: Run) -> float | None:
+    """BaseRTTs of run's adaptation to the doubled bandwidth, as figures 5.5 and 5.8 count; the metric counts mean RTTs."""
+    time, flows = (run.metrics.get("adaptation_rtts") or {}).get("2"), run.metrics.get("flows") or ()
+    rtts = next(((flow.get("rtt_mean_ms"), flow.get("rtt_min_ms")) for flow in flows if flow.get("flow") == "f1"), None)
+    return None if time is None or rtts is None or not all(rtts) else float(time * rtts[0] / rtts[1])
+
+
+@explains("ho2008-fig5.12", "ho2008-fig5_11-short", "1", "3")
+def _beside_constant_traffic(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    """Medley's queue beside the rules alone, and how soon they settle where two falls come before a rise and no packet is lost."""
+    counted = [run for run in runs if run.counted]
+    for run in counted:
+        if run.params.get("cca") != "medley":
+            continue
+        mbps = quantity(str(run.params["rate"])) / 1e6
+        alike = [one for one in counted if one.params.get("rate") == run.params["rate"] and one.seed == run.seed]
+        times = {str(one.params["cca"]): _baserrts(one) for one in alike if one is not run}
+        others = {name: time for name, time in times.items() if time is not None}
+        here, by_rule = run.metrics.get("queue_mean_packets"), _beside_half_the_rate(mbps, 250, 1)
+        windows = np.asarray(_beside_half_the_rate(mbps, 1000, 2).windows[round(200 / SAMPLE_S) :])
+        settled = settled_baserrts(windows, SAMPLE_S, SAMPLE_S)
+        if here is None or settled is None or not others:
+            continue
+        said = ", ".join(f"{name} {time:.1f}" for name, time in sorted(others.items()))
+        words = (
+            f"{run.params['rate']}, seed {run.seed}: mean queue, packets; beside it that of the rules of s3.2.3 alone. Where a flow rises by "
+            f"two only after two falls, the cycle of Theorem 2's proof, and nothing is lost, it settles {settled:.1f} BaseRTTs after the "
+            f"bandwidth doubles; the others' runs: {said}"
+        )
+        holds = abs(here / by_rule.queue_mean - 1) <= CLOSE / 2 and settled < min(others.values())
+        reason = "within 5 % (ours), and before all others"
+        for part in ("1", "3"):
+            queues = round(by_rule.queue_mean, 1), round(here, 1)
+            yield Check(part, words, holds, *queues, "order", reason, explains=True)

@@ -53,6 +53,12 @@
  *    the same t_1 = 20 and W = 382, and so do the rules round by round; the next
  *    ones are 33 and 428, where Ho's 34 and 440 follow from 28 and 422.  The module
  *    follows the equations.
+ *  - Delta and Gamma are real numbers in the text.  ns-2's Vegas, which Ho's agent is
+ *    "quite similar to", rounds its Delta to whole packets.  With both rounded
+ *    (parameter whole_packets) the rules give 28 and 422, and several flows keep a
+ *    short queue as in Ho's Tables 5.1 to 5.4, where by real numbers three and more
+ *    fill any buffer: after one fall of all of them Delta is a little smaller
+ *    already, and each rises by two.
  *  - A burst of I packets has to fit the buffer.  With the rules above it does where
  *    2 t_1 - 4 packets do; where far less fits, the window falls by a quarter
  *    again and again before it fills the path (kernels/reference/medley_rounds.py
@@ -95,6 +101,11 @@ CC_PARAM_RANGE(timeout_cwnd_ops, 1, 100);
 module_param_cb(timeout_cwnd, &timeout_cwnd_ops, &timeout_cwnd, 0644);
 MODULE_PARM_DESC(timeout_cwnd, "window after a timeout, packets, 1-100 (2)");
 
+static unsigned int whole_packets __read_mostly;
+CC_PARAM_RANGE(whole_packets_ops, 0, 1);
+module_param_cb(whole_packets, &whole_packets_ops, &whole_packets, 0644);
+MODULE_PARM_DESC(whole_packets, "1: Delta and Gamma are whole packets, as ns-2's Vegas counts Delta, 0-1 (0)");
+
 struct medley {
 	struct cc_rtt_mean mean;	/* of this round: D */
 	struct cc_rtt rtt;		/* its least one is d */
@@ -118,12 +129,22 @@ static u32 medley_window(const struct tcp_sock *tp)
 	return clamp_t(u32, tcp_snd_cwnd(tp), 1, MEDLEY_W_MAX);
 }
 
+/* Delta or Gamma as it is compared: where so asked, the nearest whole packet */
+static u32 medley_counted(u32 packets)
+{
+	u32 half = 1U << (MEDLEY_SHIFT - 1);
+
+	if (!READ_ONCE(whole_packets))
+		return packets;
+	return (packets + half) & ~(2 * half - 1);
+}
+
 /* Delta = W (D - d) / D, eq 2.1; below 2^20 x 2^10 x 2^27 */
 static u32 medley_delta(u32 cwnd, u32 rtt_us8, u32 base_us8)
 {
 	u64 num = ((u64)cwnd << MEDLEY_SHIFT) * (rtt_us8 - base_us8);
 
-	return div_u64(num, rtt_us8);
+	return medley_counted(div_u64(num, rtt_us8));
 }
 
 /*
@@ -135,7 +156,7 @@ static u32 medley_gamma(u32 cwnd, u32 incr, u32 rtt_us8, u32 base_us8)
 	u64 growth = ((u64)incr * rtt_us8) << MEDLEY_SHIFT;
 	u64 den = ((u64)base_us8 << (MEDLEY_SHIFT + 2)) + div_u64(growth, cwnd);
 
-	return div64_u64(growth << MEDLEY_SHIFT, den);
+	return medley_counted(div64_u64(growth << MEDLEY_SHIFT, den));
 }
 
 /* The increment for the next round, s3.2.3. */

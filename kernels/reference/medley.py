@@ -7,6 +7,7 @@ Choices where the text is open are those of kernels/modules/tcp_medley.c, stated
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from kernels.reference.base import Ack, Round, Specification
 
@@ -22,6 +23,11 @@ def influence(W: float, I: float, D: float, d: float) -> float:  # noqa: E741 (t
     return W * I / (2 * A * d + I)
 
 
+def whole(packets: float) -> float:
+    """The nearest whole packet, as ns-2's Vegas counts its Delta."""
+    return math.floor(packets + 0.5)
+
+
 def increment(I: float, Delta: float, Gamma: float, Delta_last: float, R: bool) -> float:  # noqa: E741
     """The rule for I, section 3.2.3."""
     if (Delta <= Gamma and I < 0) or (Delta > Gamma and I == -1 and Delta < Delta_last):
@@ -34,9 +40,12 @@ def increment(I: float, Delta: float, Gamma: float, Delta_last: float, R: bool) 
 class Medley(Specification):
     W_MIN = 2.0
 
-    def __init__(self, cwnd: float = 2.0, now_s: float = 0.0, timeout_cwnd: float = 2.0) -> None:
+    def __init__(
+        self, cwnd: float = 2.0, now_s: float = 0.0, timeout_cwnd: float = 2.0, *, whole_packets: bool = False
+    ) -> None:
         super().__init__(cwnd, now_s)
         self.timeout_cwnd = timeout_cwnd
+        self.counted: Callable[[float], float] = whole if whole_packets else float
         self.d = math.inf
         self.I = 0.0
         self.Delta = 0.0
@@ -83,11 +92,11 @@ class Medley(Specification):
 
     def _judge(self) -> None:
         W, D = self.window, self.D
-        self.Delta_last, self.Delta = self.Delta, backlog(W, D, self.d)
+        self.Delta_last, self.Delta = self.Delta, self.counted(backlog(W, D, self.d))
         if self.I > 0:
-            self.Gamma = influence(W, self.I, D, self.d)
+            self.Gamma = self.counted(influence(W, self.I, D, self.d))
         elif self.Gamma == 0:
-            self.Gamma = influence(W, 2.0, D, self.d)
+            self.Gamma = self.counted(influence(W, 2.0, D, self.d))
 
     def _next_round(self, delivered: int, in_flight: int) -> None:
         self.rtts.clear()
@@ -96,7 +105,7 @@ class Medley(Specification):
     def on_loss(self, now_s: float) -> None:
         W = self.window
         if self.rtts:
-            self.Delta = backlog(W, self.D, self.d)
+            self.Delta = self.counted(backlog(W, self.D, self.d))
         self.R = self.Delta > self.Gamma
         self.I = 0.0
         self.cwnd = float(W)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from kernels.reference.medley import backlog, increment, influence
 
-ARRIVES, ACKED, MISSED = range(3)
+ARRIVES, ACKED, MISSED, CROSSES = range(4)
 SAMPLE_S = 0.1
 
 
@@ -70,10 +70,20 @@ class _Flow:
 
 
 @dataclass(frozen=True)
+class Cross:
+    """Constant-rate traffic beside the flows, of packets like theirs. rate: packets a second"""
+
+    rate: float
+    start_s: float
+    stop_s: float
+
+
+@dataclass(frozen=True)
 class Shared:
-    """queue: packets that wait, ten times a second; drops; delivered: packets of each flow"""
+    """queue: packets that wait, ten times a second; windows: the first flow's, likewise; drops; delivered: packets of each flow"""
 
     queue: tuple[float, ...]
+    windows: tuple[float, ...]
     drops: int
     delivered: tuple[int, ...]
 
@@ -89,6 +99,7 @@ def shared(
     length_s: float,
     *,
     falls: int = 1,
+    cross: Cross | None = None,
     host_s: float = 30e-6,
     seed: int = 1,
 ) -> Shared:
@@ -101,6 +112,7 @@ def shared(
     events: list[tuple[float, int, int, _Flow, int, float]] = []
     count, free_s, drops = 0, 0.0, 0
     queue: list[float] = []
+    windows: list[float] = []
 
     def after(at_s: float, kind: int, flow: _Flow, number: int, sent_s: float) -> None:
         nonlocal count
@@ -116,10 +128,22 @@ def shared(
 
     for flow in flows:
         send(flow, 0.0)
+    if cross is not None:
+        after(cross.start_s, CROSSES, flows[0], 0, 0.0)
     while events and events[0][0] <= length_s:
         now_s, _, kind, flow, number, sent_s = heapq.heappop(events)
         while len(queue) * SAMPLE_S <= now_s:
             queue.append(max(0.0, free_s - len(queue) * SAMPLE_S) * rate)
+            windows.append(flows[0].W)
+        if kind == CROSSES:
+            assert cross is not None
+            if (free_s - now_s) * rate > buffer:
+                drops += 1
+            else:
+                free_s = max(free_s, now_s) + 1 / rate
+            if now_s + 1 / cross.rate < cross.stop_s:
+                after(now_s + 1 / cross.rate, CROSSES, flow, number + 1, now_s)
+            continue
         if kind == ARRIVES:
             if (free_s - now_s) * rate > buffer:
                 drops += 1
@@ -144,4 +168,4 @@ def shared(
                 flow.rtts.clear()
                 flow.round_ends = flow.sent
         send(flow, now_s)
-    return Shared(tuple(queue), drops, tuple(flow.delivered for flow in flows))
+    return Shared(tuple(queue), tuple(windows), drops, tuple(flow.delivered for flow in flows))
