@@ -58,10 +58,10 @@ def convergence_baserrts(columns: Columns, life: Window, base_rtt_s: float) -> f
     width_s = float(np.median(columns["width_s"])) if columns["width_s"].size else 0.0
     if width_s <= 0 or base_rtt_s <= 0:
         return None
-    return settled_baserrts(binned_mbps(columns, "delivered_bytes", life, width_s), width_s, base_rtt_s)
+    return _settled_baserrts(binned_mbps(columns, "delivered_bytes", life, width_s), width_s, base_rtt_s)
 
 
-def settled_baserrts(values: Floats, width_s: float, base_rtt_s: float) -> float | None:
+def _settled_baserrts(values: Floats, width_s: float, base_rtt_s: float) -> float | None:
     """BaseRTTs until values of bins of a width have settled."""
     span = max(1, round(SMOOTHING_BASERRTS * base_rtt_s / width_s))
     if values.size < LEAST_SPANS * span:
@@ -155,7 +155,7 @@ def _slowest(run: RunRecords, part: Window) -> float | None:
         held = np.maximum(np.searchsorted(columns["t_s"], at_s, side="right") - 1, 0)
         if at_s.size < LEAST_SPANS * SMOOTHING_BASERRTS:
             return None
-        time = settled_baserrts(np.asarray(columns["cwnd_packets"], dtype=float)[held], width_s, width_s)
+        time = _settled_baserrts(np.asarray(columns["cwnd_packets"], dtype=float)[held], width_s, width_s)
         if time is None:
             time = float(at_s.size)
         times.append(time * base_ms / mean_ms)

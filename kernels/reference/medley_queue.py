@@ -4,18 +4,19 @@
 Each flow sends what its window allows; a packet takes its flow's way to the queue, waits there, and its ACK comes back one RTT after it was
 sent, and what it waited.  A packet that finds the queue full is missed three packets later and its window is cut once a round.
 
-With one flow the growth is -1, -1, 2: the first fall shows one round late.  With three and more it is not.  Others fall as well, so that
-the backlog is smaller already after one fall, the flow rises by two, and the queue grows until it is full, whatever its size.
+With one flow the growth is -1, -1, 2: the first fall shows one round late.  By real numbers it is not with three and more.  Others fall as
+well, so that the backlog is a little smaller already after one fall, the flow rises by two, and the queue grows until it is full, whatever
+its size.  In whole packets, as ns-2's Vegas counts its backlog, a little is nothing, and the queue stays short.
 """
 
 from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from kernels.reference.medley import backlog, increment, influence
+from kernels.reference.medley import backlog, increment, influence, whole
 
 ARRIVES, ACKED, MISSED, CROSSES = range(4)
 SAMPLE_S = 0.1
@@ -35,7 +36,6 @@ class _Flow:
     d: float = float("inf")
     rtts: list[float] = field(default_factory=list)
     judged: bool = False
-    falls: int = 0
     owed: float = 0.0
     sent: int = 0
     under_way: int = 0
@@ -45,26 +45,22 @@ class _Flow:
     last_arrival_s: float = 0.0
     last_ack_s: float = 0.0
 
-    def end_round(self, falls: int) -> None:
+    def end_round(self, counted: Callable[[float], float]) -> None:
         D = sum(self.rtts) / len(self.rtts)
-        last, self.Delta = self.Delta, backlog(self.W, D, self.d)
+        last, self.Delta = self.Delta, counted(backlog(self.W, D, self.d))
         if self.I > 0 or not self.Gamma:
-            self.Gamma = influence(self.W, self.I if self.I > 0 else 2.0, D, self.d)
+            self.Gamma = counted(influence(self.W, self.I if self.I > 0 else 2.0, D, self.d))
         if self.judged:
-            before = self.I
-            self.I = increment(before, self.Delta, self.Gamma, last, self.R)
-            if self.I == 2.0 and before == -1 and self.Delta > self.Gamma and self.falls < falls:
-                self.I = -1.0
-            self.falls = self.falls + 1 if self.I == -1 else 0
+            self.I = increment(self.I, self.Delta, self.Gamma, last, self.R)
         self.judged = True
         window = min(self.W + self.I + self.owed, 2 * self.W)
         self.W = max(2.0, float(int(window)))
         self.owed = window - int(window)
 
-    def lose(self) -> None:
+    def lose(self, counted: Callable[[float], float]) -> None:
         if self.rtts:
-            self.Delta = backlog(self.W, sum(self.rtts) / len(self.rtts), self.d)
-        self.R, self.I, self.owed, self.falls = self.Delta > self.Gamma, 0.0, 0.0, 0
+            self.Delta = counted(backlog(self.W, sum(self.rtts) / len(self.rtts), self.d))
+        self.R, self.I, self.owed = self.Delta > self.Gamma, 0.0, 0.0
         self.W = max(2.0, self.W - self.W // 4)
         self.recovers_until = self.sent
 
@@ -98,15 +94,16 @@ def shared(
     buffer: float,
     length_s: float,
     *,
-    falls: int = 1,
+    whole_packets: bool = False,
     cross: Cross | None = None,
     host_s: float = 30e-6,
     seed: int = 1,
 ) -> Shared:
     """rate: packets a second; buffer: packets; host_s: what a host takes for a packet at most, drawn evenly.
 
-    falls: how many it takes before a smaller backlog raises a window by two. The thesis asks for one; the cycle of its proof has two.
+    whole_packets: Delta and Gamma are rounded to whole packets
     """
+    counted: Callable[[float], float] = whole if whole_packets else float
     draw = random.Random(seed)  # noqa: S311 (hosts' times, no secret)
     flows = [_Flow(rtt, (rtt - min(rtts_s)) / 2) for rtt in rtts_s]
     events: list[tuple[float, int, int, _Flow, int, float]] = []
@@ -157,14 +154,14 @@ def shared(
         recovers = number < flow.recovers_until
         if kind == MISSED:
             if not recovers:
-                flow.lose()
+                flow.lose(counted)
         else:
             flow.delivered += 1
             flow.rtts.append(now_s - sent_s)
             flow.d = min(flow.d, flow.rtts[-1])
             if number >= flow.round_ends:
                 if not recovers:
-                    flow.end_round(falls)
+                    flow.end_round(counted)
                 flow.rtts.clear()
                 flow.round_ends = flow.sent
         send(flow, now_s)

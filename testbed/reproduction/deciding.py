@@ -167,15 +167,20 @@ class Decider:
 
     def checks(self, entry: Entry, standing: Standing) -> list[Check]:
         """What comparing an experiment's runs with a model came to, from the runs' records, else from what was noted of them."""
-        if entry.id in BY_METRICS:
-            runs = [run for bound in self._named(MEASURED[entry.id][0]) for run in self.standing(bound).runs]
-            return list(MEASURED[entry.id][2](entry, runs)) if any(run.counted for run in runs) else []
+        asked = list(compared(entry.id, standing.prepared.experiment.name))
+        found: list[Check] = []
+        for names, _, function, _ in asked:
+            if function in BY_METRICS:
+                runs = [run for bound in self._named(names) for run in self.standing(bound).runs]
+                found += function(entry, runs) if any(run.counted for run in runs) else ()
+        functions = [function for _, _, function, _ in asked if function not in BY_METRICS]
         noted = standing.checks.get(entry.id, ())
+        if not functions:
+            return found
         if not standing.done or (noted and any(run.path == NOWHERE and run.complete for run in standing.runs)):
             return list(noted)  # they rest on runs whose records are not here
         folders = [run for run in standing.runs if run.path != NOWHERE]
-        functions = [function for _, _, function, _ in compared(entry.id, standing.prepared.experiment.name)]
-        return [check for function in functions for check in function(entry, folders)]
+        return [*found, *(check for function in functions for check in function(entry, folders))]
 
     def record(self, bounds: Sequence[Bound]) -> dict[str, tuple[Experiment, Recorded]]:
         """What the pages need of each experiment that has runs: file → (experiment, runs and comparisons)."""

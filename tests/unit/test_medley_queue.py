@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
-from kernels.reference.medley_queue import shared
+from kernels.reference.medley_queue import Cross, shared
 from kernels.reference.medley_rounds import convergence_rtts
 
 RATE = 1e7 / 8 / 1014
@@ -32,13 +34,28 @@ def test_a_full_link_carries_its_rate_and_no_more() -> None:
     assert max(both.queue) <= 1001
 
 
-def test_three_flows_queue_without_end_and_with_the_proofs_cycle_they_do_not() -> None:
-    """Theorem 2's proof sums -1, -1 and +2 to nothing. By the rule as printed one fall of three flows is enough for each to rise."""
-    by_rule, by_proof = (shared([0.1] * 3, RATE, 1000, 120, falls=falls) for falls in (1, 2))
-    early, late = by_rule.queue[200:300], by_rule.queue[-100:]
+def test_three_flows_queue_without_end_by_real_numbers_and_not_in_whole_packets() -> None:
+    """Theorem 2's proof sums -1, -1 and +2 to nothing. By real numbers one fall of three flows is enough for each to rise."""
+    real, whole = (shared([0.1] * 3, RATE, 1000, 120, whole_packets=one) for one in (False, True))
+    early, late = real.queue[200:300], real.queue[-100:]
     assert min(late) > 2 * max(early) > 100
-    assert max(by_proof.queue[-100:]) < 80
-    assert by_rule.drops == by_proof.drops == 0
+    assert max(whole.queue[-100:]) < 80
+    assert real.drops == whole.drops == 0
+
+
+def test_in_whole_packets_it_has_the_windows_that_s4_3_prints() -> None:
+    """382 at t_1 = 20, 422 at t_2 = 28: 50 Mbit/s, packets of 1000 bytes, a BaseRTT of 0.1001664 s, a buffer of 100."""
+    alone = shared([0.1001664 - 0.00016], 6250, 100, 3.2, whole_packets=True, host_s=0)
+    seen = [window for window, _ in itertools.groupby(alone.windows)]
+    assert seen[seen.index(382) :][:9] == [382, 381, 380, 382, 386, 392, 400, 410, 422]
+
+
+def test_constant_traffic_of_half_the_rate_is_followed_in_whole_packets_only() -> None:
+    """As in experiments/ho2008/fig5.12-whole-short.yml: beside it a RTT is two BaseRTTs, so that a fall of one is a fall of Delta."""
+    cross = Cross(RATE / 2, 40, 80)
+    real, whole = (shared([0.1], RATE, 1000, 120, whole_packets=one, cross=cross) for one in (False, True))
+    assert whole.windows[790] < 135 < 180 < real.windows[790]
+    assert max(whole.queue[900:]) < 15 < 60 < min(real.queue[900:])
 
 
 @pytest.mark.parametrize("buffer", [50, 100])
