@@ -13,9 +13,11 @@ from collections.abc import Iterator, Sequence
 
 from analysis.models.checks import Check, decides, near, printed, relation, same
 from kernels.reference import ctcp, medley, medley_rounds
+from kernels.reference.medley_queue import shared
 from schema.catalogue import Entry
 
-MU_D = 50e6 / 8000 * 0.1001664
+MU, BASE_RTT_S = 50e6 / 8000, 0.1001664
+MU_D = MU * BASE_RTT_S
 """mu d of the example of s4.3: packets of 1000 bytes at 50 Mbit/s and a BaseRTT of 100.1664 ms."""
 UNLIMITED = math.inf
 BDPS_KBIT = (150, 500, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000)
@@ -187,6 +189,13 @@ def _equation_4_7(entry: Entry) -> Iterator[Check]:
                 "one round more or less is let pass (ours): chapter 4 leaves out what stays queued once W is above mu d")  # fmt: skip
 
 
+def _peaks_in_whole_packets(count: int) -> list[float]:
+    """The first windows from which the example's flow turns, by the rules alone with Delta and Gamma rounded to whole packets."""
+    alone = shared([BASE_RTT_S - 1 / MU], MU, 100, 6, whole_packets=True, host_s=0)
+    seen = [window for window, _ in itertools.groupby(alone.windows)]
+    return [at for before, at, after in zip(seen, seen[1:], seen[2:], strict=False) if before < at > after][:count]
+
+
 @decides("ho2008-s4.3-example")
 def _example(entry: Entry) -> Iterator[Check]:
     printed_t, printed_W = printed(entry, "t"), printed(entry, "W")
@@ -196,7 +205,11 @@ def _example(entry: Entry) -> Iterator[Check]:
     yield Check("root_of_eq_4.4", "eq 4.4 changes its sign there", between, root, root if between else None)
     says = "t_j by eqs 4.4 and 4.7; by the rules' own rounds the same"
     a, W_3 = next_decrease(printed_W[1], MU_D)
-    why = f"from the printed (28, 422) eq 4.7 gives ({printed_t[1] + a}, {W_3}), as printed: t_2 is off by a round, and the rest with it"
+    peaks = ", ".join(f"{W:.0f}" for W in _peaks_in_whole_packets(len(printed_W)))
+    why = (
+        f"from the printed (28, 422) eq 4.7 gives ({printed_t[1] + a}, {W_3}), as printed: t_2 is off by a round, and the rest with it; "
+        f"with Delta and Gamma in whole packets, as ns-2's Vegas counts its Delta, the rules turn at {peaks}, packet by packet"
+    )
     mine = [t for t, _ in computed]
     assert computed == decreases_by_rounds(MU_D, len(computed))
     yield Check(

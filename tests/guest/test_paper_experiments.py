@@ -45,6 +45,7 @@ SHORT = {
     "ho2008/fig4.2-4.4.yml": Short(4, "rate=10mbit,seed=1"),
     "ho2008/fig5.16.yml": Short(10, "cca=medley,loss=bit-errors loss=1% of=1014B,seed=1"),
     "ho2008/fig5.11-5.12-short.yml": Short(6, "cca=medley,rate=10mbit,seed=1"),
+    "ho2008/fig5.12-whole-short.yml": Short(6, "rate=10mbit,buffer=250p,seed=1"),
     "ho2008/fig5.18-5.26-short.yml": Short(3, "cca=medley,m=1,seed=1"),
     "ho2008/fig5.16-without-sack.yml": Short(6, "cca=fast,loss=bit-errors loss=1% of=1014B,seed=1"),
     "ho2008/fig5.18-5.26-large-short.yml": Short(3, "m=1,seed=1"),
