@@ -134,7 +134,7 @@ def adaptation_rtts(run: RunRecords) -> dict[str, float | None]:
 
     Changes are the times at which constant-rate traffic begins and ends. From one to the next, the time until the
     flow's congestion window has reached its new stable state or period as the goodput does in convergence_baserrts, over its mean RTT. A
-    flow that is still on its way when the next change comes counts with the whole time between the two: it needs at least as long.
+    flow that is still on its way when the next change comes counts with all BaseRTTs between the two, more than any that settles has.
     Source: Ho 2008 s5.2 ("to adjust its congestion window size") and s5.2.3, figures 5.11 and 5.12; sockets.cwnd_packets, else
     tcp_info.cwnd_packets, flows.rtt_mean_ms.
     """
@@ -156,9 +156,7 @@ def _slowest(run: RunRecords, part: Window) -> float | None:
         if at_s.size < LEAST_SPANS * SMOOTHING_BASERRTS:
             return None
         time = _settled_baserrts(np.asarray(columns["cwnd_packets"], dtype=float)[held], width_s, width_s)
-        if time is None:
-            time = float(at_s.size)
-        times.append(time * base_ms / mean_ms)
+        times.append(float(at_s.size) if time is None else time * base_ms / mean_ms)
     return max(times, default=None)
 
 

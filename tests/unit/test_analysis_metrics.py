@@ -356,13 +356,13 @@ def test_adaptation_counts_from_each_change_in_mean_rtts() -> None:
 
 
 def test_a_window_that_never_settles_counts_with_the_whole_time_to_the_next_change() -> None:
-    """Otherwise the slowest of all would have no number, and no claim could be lost to it."""
+    """Otherwise the slowest of all would have no number, and no claim could be lost to it. Two that never settle are equal."""
     cwnd = [100.0 + 0.1 * i for i in range(600)]  # it climbs all the time
     lived = flow("a", rtt_min_ms=100.0, rtt_mean_ms=200.0, end_s=60.0)
     windows = {"t_s": np.arange(600) * 0.1, "cwnd_packets": np.array(cwnd)}
     base = run({}, window=Window(0.0, 60.0), flows=[lived])
     values = evaluate(replace(base, windows={"a": windows}, changes_s=(20.0, 58.8)))["adaptation_rtts"]
-    assert values == {"1": pytest.approx(38.8 / 0.2, abs=1), "2": None}  # 12 BaseRTTs are too few to say anything
+    assert values == {"1": pytest.approx(38.8 / 0.1, abs=1), "2": None}  # 12 BaseRTTs are too few to say anything
 
 
 def test_shares_of_algorithms_and_what_is_fair() -> None:
