@@ -182,19 +182,19 @@ def _three_flows_by_the_rules(length_s: float) -> tuple[float, float]:
 @explains("ho2008-thm2", "ho2008-thm2", "1")
 def _three_flows(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     """The queue of three flows in a buffer that is not full by the end, beside the rules alone, packet by packet."""
-    whole = [
+    not_full = [
         run
         for run in runs
         if run.counted and run.params.get("buffer") == "1000p" and not run.metrics.get("queue_drops")
     ]
-    for run in whole:
-        real, whole = _three_flows_by_the_rules(run.timing["virtual_s"])
+    for run in not_full:
+        real, rounded = _three_flows_by_the_rules(run.timing["virtual_s"])
         here = run.metrics["queue_mean_packets"]
         words = (
             f"seed {run.seed}: mean queue of three flows, packets; beside it that of the rules of s3.2.3 alone. Where Delta and Gamma are "
-            f"whole packets, so that the proof's cycle of -1, -1 and +2 comes about, it is {whole:.0f}"
+            f"whole packets, so that the proof's cycle of -1, -1 and +2 comes about, it is {rounded:.0f}"
         )
-        holds = abs(here / real - 1) <= CLOSE / 2 and whole < real / 5
+        holds = abs(here / real - 1) <= CLOSE / 2 and rounded < real / 5
         yield Check(
             "1",
             words,
