@@ -69,9 +69,10 @@ class Clocks:
         return rows + [{"clock": name, "against": None} for name in self.unknown]
 
 
-def synchronise(clock_of: Mapping[str, str], pairs: Sequence[Pair]) -> Clocks:
+def synchronise(clock_of: Mapping[str, str], pairs: Sequence[Pair], scratch: Path | None = None) -> Clocks:
     """Tie every clock to the run's, from one that is known to the next.
 
+    scratch: a folder for what is needed meanwhile; default: the machine's for temporary files
     Raises CollectError for a file that is no capture.
     """
     known: dict[str, Clock] = {RUNS: THE_SAME}
@@ -85,7 +86,7 @@ def synchronise(clock_of: Mapping[str, str], pairs: Sequence[Pair]) -> Clocks:
             if (here in known) == (there in known):
                 continue
             try:
-                measured_clock = clock_between(pair.at_source, pair.at_destination, [pair.flow])
+                measured_clock = clock_between(pair.at_source, pair.at_destination, [pair.flow], scratch)
             except CaptureError as error:
                 raise CollectError(str(error)) from error
             if measured_clock is None:

@@ -31,20 +31,21 @@ HANDSHAKE_COLUMNS = [
 ]
 
 
-def clock_between(a: Path, b: Path, flows: Sequence[pcap.Flow] = ()) -> Estimate | None:
+def clock_between(a: Path, b: Path, flows: Sequence[pcap.Flow] = (), scratch: Path | None = None) -> Estimate | None:
     """The clock of capture B against A's; None where no handshake is in both or too few packets are.
 
     flows: those whose data pass A first; without any, connections count whose initiators are on A's side.
+    scratch: a folder for what is needed meanwhile; default: the machine's for temporary files
     Raises CaptureError for a file that is no capture.
     """
-    with tempfile.TemporaryDirectory(prefix="warpbed-clock-") as scratch:
-        rough = _rough(a, b, flows, Path(scratch))
+    with tempfile.TemporaryDirectory(prefix="warpbed-clock-", dir=scratch) as place:
+        rough = _rough(a, b, flows, Path(place))
         if rough is None:
             return None
         offset_ns, names = rough
         taken_off = pcap.Clock(offset_ns=offset_ns)
-        pcap.compare(a, b, scratch, clock=taken_off, flows=flows, forward_from_a=True)
-        rows = pq.read_table(Path(scratch) / "path.parquet", columns=["time_ns", "flow", "a_to_b", "delay_us"])
+        pcap.compare(a, b, place, clock=taken_off, flows=flows, forward_from_a=True)
+        rows = pq.read_table(Path(place) / "path.parquet", columns=["time_ns", "flow", "a_to_b", "delay_us"])
         rows = rows.filter(pc.and_(pc.is_valid(rows["delay_us"]), pc.is_in(rows["flow"], value_set=names)))
         delay_ns = np.rint(rows["delay_us"].to_numpy() * 1e3).astype(np.int64)
         return estimate(rows["time_ns"].to_numpy(), delay_ns, rows["a_to_b"].to_numpy(), taken_off)

@@ -86,10 +86,18 @@ class Tables:
         return self.intervals.slice(first, count)
 
 
-def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage], clock_of: Mapping[str, str] | None = None) -> Wire:
+def read(
+    raw: Path,
+    plan: Plan,
+    start_ns: int,
+    damage: list[Damage],
+    clock_of: Mapping[str, str] | None = None,
+    scratch: Path | None = None,
+) -> Wire:
     """Analyse the captures at the flows' ends; flows of which neither end is captured are left out.
 
     clock_of: the clock of each node that has another than the run's (see collectors.clocks)
+    scratch: a folder for what is needed meanwhile, which goes where this process is killed; default: the machine's for temporary files
     A capture that breaks off is used up to there and reported in `damage`. Raises CollectError where one is missing or no
     capture, or lacks a flow's connections.
     """
@@ -100,14 +108,14 @@ def read(raw: Path, plan: Plan, start_ns: int, damage: list[Damage], clock_of: M
         if flow.name in ends and None not in ends[flow.name]:
             source, destination = (raw / f"{interface}.pcap" for interface in ends[flow.name])
             pairs.append(Pair(flow.source, flow.destination, source, destination, _wanted(plan, flow)))
-    clocks = synchronise(clock_of or {}, pairs)
+    clocks = synchronise(clock_of or {}, pairs, scratch)
     node_of = {i.name: node for node, nodes in address_plan(plan.network).items() for i in nodes.interfaces}
     tables: dict[str, Tables] = {}
-    with tempfile.TemporaryDirectory(prefix="warpbed-wire-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="warpbed-wire-", dir=scratch) as place:
         for interface in dict.fromkeys(interface for pair in ends.values() for interface in pair if interface):
             here = [_wanted(plan, flow) for flow in flows if interface in ends.get(flow.name, ())]
             clock = clocks.of(node_of[interface])
-            file, out = raw / f"{interface}.pcap", Path(scratch) / interface
+            file, out = raw / f"{interface}.pcap", Path(place) / interface
             tables[interface] = _analyze(file, out, here, start_ns, clock, damage)
     rows: list[Row] = []
     order: dict[str, list[str]] = {}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,21 @@ def test_a_capture_that_is_missing_or_none_stops(tmp_path: Path) -> None:
     (tmp_path / "d1-eth0.pcap").unlink()
     with pytest.raises(CollectError, match=r"d1-eth0\.pcap: the capture is missing"):
         read(tmp_path)
+
+
+def test_what_is_needed_meanwhile_lies_where_it_is_told_and_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of the run's, which goes where this process is killed; in the machine's own folder it would stay."""
+    place, there = tmp_path / "place", tmp_path / "raw"
+    place.mkdir()
+    there.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    wired = wire.read(raw(there), plan(), START_NS, [], {"d1": "elsewhere"}, scratch=place)
+    assert wired.clocks.known.keys() >= {"elsewhere"}
+    assert list(place.iterdir()) == []
+    with pytest.raises(FileNotFoundError):
+        wire.read(there, plan(), START_NS, [])
 
 
 def test_too_few_connections_in_a_whole_capture_stop(tmp_path: Path) -> None:
