@@ -17,7 +17,6 @@ import secrets
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -95,17 +94,17 @@ def tree() -> Path:
 
 
 def _build(folder: Path, sources: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="warpbed-") as place:
-        stanza = Path(place) / "debian.sources"
-        stanza.write_text("\n".join(line for line in sources.splitlines() if not line.startswith("Targets:")) + "\n")
-        keep = ["path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright",
-            "path-exclude=/usr/share/man/*",
-                "path-exclude=/usr/share/locale/*"]  # fmt: skip
-        completed = subprocess.run(
-            ["mmdebstrap", "--quiet", "--mode=root", "--variant=essential", f"--include={','.join(PACKAGES)}",
-             *(f"--dpkgopt={line}" for line in keep), SUITE, str(folder / "root"), str(stanza)],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+    stanza = folder / "debian.sources"  # goes with the folder where this process is killed
+    stanza.write_text("\n".join(line for line in sources.splitlines() if not line.startswith("Targets:")) + "\n")
+    keep = ["path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright",
+        "path-exclude=/usr/share/man/*",
+            "path-exclude=/usr/share/locale/*"]  # fmt: skip
+    completed = subprocess.run(
+        ["mmdebstrap", "--quiet", "--mode=root", "--variant=essential", f"--include={','.join(PACKAGES)}",
+         *(f"--dpkgopt={line}" for line in keep), SUITE, str(folder / "root"), str(stanza)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    stanza.unlink()
     if completed.returncode:
         errors = "\n".join(completed.stderr.strip().splitlines()[-10:])
         raise StoreError(f"mmdebstrap could not make a Debian {SUITE} with {', '.join(PACKAGES)}:\n{errors}")

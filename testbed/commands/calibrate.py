@@ -11,6 +11,7 @@ from pathlib import Path
 
 from analysis.calibration import NOT, OFF, OK, Row, as_text, judge
 from base.errors import UsageError, WarpbedError
+from base.watcher import remove_folder, watching
 from hosts.base import Execution, Host
 from plan.model import Plan
 from schema.model import Experiment
@@ -109,7 +110,7 @@ def measure(host: Host, plan: Plan) -> dict[str, object]:
 
     Raises WarpbedError where the host does not get that far.
     """
-    with tempfile.TemporaryDirectory(prefix="warpbed-calibrate-") as folder:
+    with tempfile.TemporaryDirectory(prefix="warpbed-calibrate-") as folder, watching(remove_folder, folder):
         cpu = min(os.sched_getaffinity(0))
         outcome = host.execute(Execution(plan, Path(folder), cpu, 1, lambda _: None, lambda: False))
     if outcome.error is not None:
