@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from analysis.metrics import find
 from analysis.results import Run, show
 from analysis.statistics import Cell, cells
@@ -90,6 +92,9 @@ def _standing(rule: Repeats, asked: Precision, cell: Cell) -> Standing:
 
 
 def of_spec(spec: Mapping[str, Any], runs: Sequence[Run]) -> list[Standing]:
-    """As `standings`, from an experiment file as plain data; none where its repeats are a number."""
+    """As `standings`, from an experiment file as plain data; none where its repeats are a number, or what no file may have."""
     repeats = spec.get("repeats")
-    return standings(Repeats.model_validate(repeats), runs) if isinstance(repeats, Mapping) else []
+    try:
+        return standings(Repeats.model_validate(repeats), runs) if isinstance(repeats, Mapping) else []
+    except ValidationError:
+        return []

@@ -57,14 +57,15 @@ def claim_rows(spec: Mapping[str, Any], runs: Sequence[Run], folder: Path) -> tu
         asked = (
             [Claim.model_validate(row) for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
         )
+        looks = _looks(spec)
     except ValidationError as error:
         return (), str(error)
-    findings = claims.check_all(asked, runs, lambda name: load_experiment(folder.parent / name), _looks(spec))
+    findings = claims.check_all(asked, runs, lambda name: load_experiment(folder.parent / name), looks)
     return tuple(map(_row, findings)), ""
 
 
 def _looks(spec: Mapping[str, Any]) -> int:
-    """How often the claims may have been judged before they were decided."""
+    """How often the claims may have been judged before they were decided. Raises ValidationError for repeats that no file may have."""
     repeats = spec.get("repeats")
     return Repeats.model_validate(repeats).looks if isinstance(repeats, Mapping) else 1
 

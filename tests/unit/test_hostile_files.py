@@ -174,6 +174,14 @@ def test_one_damaged_run_does_not_end_the_report_of_the_others(tmp_path: Path, p
     table.render(runs, Style(100, False))
 
 
+def test_repeats_that_no_file_may_have_do_not_end_the_report(tmp_path: Path) -> None:
+    """The first run's experiment speaks for all, so that it is the only one here."""
+    document = mutated(("spec",), {**GOOD["spec"], "claims": [], "repeats": {"a": {"b": 1}}})
+    (tmp_path / "x/r1").mkdir(parents=True)
+    (tmp_path / "x/r1/run.json").write_text(json.dumps(document))
+    assert "Field required" in write_report(tmp_path / "x").read_text()
+
+
 @pytest.mark.parametrize(
     "facts",
     [math.nan, "{'start_realtime_ns': 1}", [1], *({"start_realtime_ns": odd} for odd in ("x", math.nan, -1, 1 << 63))],
