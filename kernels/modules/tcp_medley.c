@@ -53,8 +53,8 @@
  *    the same t_1 = 20 and W = 382, and so do the rules round by round; the next
  *    ones are 33 and 428, where Ho's 34 and 440 follow from 28 and 422.  The module
  *    follows the equations.
- *  - Delta and Gamma are real numbers in the text.  ns-2's Vegas, which Ho's agent is
- *    "quite similar to", rounds its Delta to whole packets.  With both rounded
+ *  - Delta and Gamma are real numbers in the text.  ns-2's Vegas, to whose recovery
+ *    Medley's is "quite similar" (s3.2.3), rounds its Delta.  With both rounded
  *    (parameter whole_packets) the rules give 28 and 422, and several flows keep a
  *    short queue as in Ho's Tables 5.1 to 5.4, where by real numbers three and more
  *    fill any buffer: after one fall of all of them Delta is a little smaller

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -48,7 +49,7 @@ def test_a_scheduler_that_goes_away_ends_the_command_with_words(
         [sys.executable, "-P", "-m", "distributed.cli.dask_scheduler", "--scheduler-file", file, "--host", "127.0.0.1",
             "--port", "0",
          "--no-dashboard"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-         cwd=tmp_path,
+         cwd=tmp_path, env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(tmp_path)},
     )  # fmt: skip
     try:
         wait_until(lambda: file.exists() and file.read_text().endswith("}"))

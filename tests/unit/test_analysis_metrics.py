@@ -37,10 +37,7 @@ CONTRACT = {
     "flows",
 }
 FLOW_CONTRACT = {
-    "flow",
-    "cca",
-    "src",
-    "dst",
+    *("flow", "cca", "src", "dst"),
     "start_s",
     "throughput_mbps",
     "goodput_mbps",
