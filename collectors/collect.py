@@ -32,11 +32,12 @@ class Collected:
 def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Collected:
     """Write the records of a run.
 
-    out: an empty folder that nobody takes for records before this has ended; facts: guest.json
+    out: an empty folder, made where it is missing, that nobody takes for records before this has ended; facts: guest.json
     Raises CollectError where a raw file is missing or not of the expected format.
     """
     start_ns = int(facts["start_realtime_ns"])
     damage: list[Damage] = []
+    out.mkdir(parents=True, exist_ok=True)
     wired = wire.read(raw, plan, start_ns, damage, facts.get("node_clocks"), scratch=out)
     records.write(out, "acks", wired.acks)
     applications.collect(raw, out, plan)
