@@ -31,16 +31,17 @@ from tests.kernels import (
 class FixedPoint(medley.Medley):
     """With the resolution that the module's header states: a round's mean RTT in 1/8 us, Delta and Gamma in 1/1024 packet.
 
-    At 400 Mbit/s an eighth of a microsecond is 0.006 packet of backlog, and Delta and Gamma are as near now and then.
+    At 400 Mbit/s an eighth of a microsecond is 0.006 packet of backlog, and Delta and Gamma are as near to half a packet now and then.
     """
+
+    def __init__(self, cwnd: float) -> None:
+        super().__init__(cwnd)
+        nearest = self.counted
+        self.counted = lambda packets: nearest(math.floor(packets * 1024) / 1024)
 
     @property
     def D(self) -> float:
         return math.floor(super().D * 8e6 + 1e-6) / 8e6
-
-    def _judge(self) -> None:
-        super()._judge()
-        self.Delta, self.Gamma = (math.floor(value * 1024) / 1024 for value in (self.Delta, self.Gamma))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -50,11 +50,16 @@ def decreases(mu_d: float, count: int) -> list[tuple[int, int]]:
     return medley.model(mu_d, count)
 
 
+def _rounds(mu_d: float) -> Iterator[medley_rounds.Round]:
+    """Chapter 4's rounds: no buffer is full, and Delta and Gamma are real numbers."""
+    return medley_rounds.rounds(mu_d, UNLIMITED, whole_packets=False)
+
+
 def decreases_by_rounds(mu_d: float, count: int) -> list[tuple[int, int]]:
-    """The same from the rules themselves, round by round, without eqs 4.4 and 4.7."""
+    """The same from the rules themselves, round by round, without eqs 4.4 and 4.7, and like these with Delta and Gamma as real numbers."""
     steps: list[tuple[int, int]] = []
-    previous = [round(now.W) for now in itertools.islice(medley_rounds.rounds(mu_d, UNLIMITED), 2)]
-    for i, now in enumerate(medley_rounds.rounds(mu_d, UNLIMITED)):
+    previous = [round(now.W) for now in itertools.islice(_rounds(mu_d), 2)]
+    for i, now in enumerate(_rounds(mu_d)):
         if i >= 2:
             if now.W < previous[-1] >= previous[-2]:
                 steps.append((i - 1, previous[-1]))
@@ -157,7 +162,7 @@ def _table_4_2(entry: Entry) -> Iterator[Check]:
     a = len(printed(entry, "i")) - 1
     offsets = [0 if text == "W" else int(text.removeprefix("W")) for text in printed(entry, "W")[:-1]]
     yield Check("W", "W less W at t_(j-1), by the rules", offsets == cycle(a)[:a], offsets, cycle(a)[:a])
-    rounds = [round(now.W) for now in itertools.islice(medley_rounds.rounds(MU_D, UNLIMITED), 200)]
+    rounds = [round(now.W) for now in itertools.islice(_rounds(MU_D), 200)]
     ends = [i for i in range(1, 199) if rounds[i + 1] < rounds[i] >= rounds[i - 1]]
     shapes = [[rounds[k] - rounds[i] for k in range(i, j + 1)] for i, j in itertools.pairwise(ends)]
     yield relation("1", f"so in all {len(shapes)} cycles of the rounds on 626 packets", all(
@@ -229,7 +234,7 @@ def _bounds(entry: Entry) -> Iterator[Check]:
     yield relation(
         "1", f"packets sent until each of the first {len(steps)} t_j lie between the bounds", all(inside), sum(inside)
     )
-    rounds = [now.W for now in itertools.islice(medley_rounds.rounds(MU_D, UNLIMITED), steps[0][0] + 1)]
+    rounds = [now.W for now in itertools.islice(_rounds(MU_D), steps[0][0] + 1)]
     yield relation(
         "lower_to_t1", "and so does the sum of the rounds' windows until t_1", bounds(steps)[0][1] <= sum(rounds)
     )

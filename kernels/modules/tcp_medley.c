@@ -49,16 +49,15 @@
  *    whose ACK is timed in whole milliseconds: utilisation 0.983 at 100 Mbit/s and
  *    40 or 100 ms, and 0.874 at 37 Mbit/s, 73 ms and a buffer of 33 packets; 1.000
  *    in all three with full packets' only.
- *  - Ho's example has t_2 = 28 and W = 422.  Eqs 4.6 and 4.7 give 27 and 410 from
- *    the same t_1 = 20 and W = 382, and so do the rules round by round; the next
- *    ones are 33 and 428, where Ho's 34 and 440 follow from 28 and 422.  The module
- *    follows the equations.
- *  - Delta and Gamma are real numbers in the text.  ns-2's Vegas, to whose recovery
- *    Medley's is "quite similar" (s3.2.3), rounds its Delta.  With both rounded
- *    (parameter whole_packets) the rules give 28 and 422, and several flows keep a
- *    short queue as in Ho's Tables 5.1 to 5.4, where by real numbers three and more
- *    fill any buffer: after one fall of all of them Delta is a little smaller
- *    already, and each rises by two.
+ *  - Delta and Gamma are counted in whole packets, the nearest each.  The text does
+ *    not say so; ns-2's Vegas, to whose recovery Medley's is "quite similar"
+ *    (s3.2.3), counts its Delta so, and so do the printed numbers: t_2 = 28 and
+ *    W = 422 of s4.3, two flows' index of 92.47 %, and a short queue with several
+ *    flows (Tables 5.1 to 5.4).  By real numbers (parameter whole_packets = 0) the
+ *    rules, and eqs 4.6 and 4.7, give 27 and 410 from the same t_1 = 20 and W = 382,
+ *    two flows 99.99 %, and three and more flows fill any buffer: after one fall of
+ *    all of them Delta is a little smaller already, and each rises by two.
+ *    kernels/reference/README.md has the numbers side by side.
  *  - A burst of I packets has to fit the buffer.  With the rules above it does where
  *    2 t_1 - 4 packets do; where far less fits, the window falls by a quarter
  *    again and again before it fills the path (kernels/reference/medley_rounds.py
@@ -101,10 +100,10 @@ CC_PARAM_RANGE(timeout_cwnd_ops, 1, 100);
 module_param_cb(timeout_cwnd, &timeout_cwnd_ops, &timeout_cwnd, 0644);
 MODULE_PARM_DESC(timeout_cwnd, "window after a timeout, packets, 1-100 (2)");
 
-static unsigned int whole_packets __read_mostly;
+static unsigned int whole_packets __read_mostly = 1;
 CC_PARAM_RANGE(whole_packets_ops, 0, 1);
 module_param_cb(whole_packets, &whole_packets_ops, &whole_packets, 0644);
-MODULE_PARM_DESC(whole_packets, "1: Delta and Gamma are whole packets, as ns-2's Vegas counts Delta, 0-1 (0)");
+MODULE_PARM_DESC(whole_packets, "Delta and Gamma are whole packets (1) or real numbers (0), 0-1 (1)");
 
 struct medley {
 	struct cc_rtt_mean mean;	/* of this round: D */

@@ -24,7 +24,7 @@ def influence(W: float, I: float, D: float, d: float) -> float:  # noqa: E741 (t
 
 
 def whole(packets: float) -> float:
-    """The nearest whole packet, as ns-2's Vegas counts its Delta."""
+    """The nearest whole packet, as ns-2's Vegas counts its Delta; the reading that gives Ho's printed numbers."""
     return math.floor(packets + 0.5)
 
 
@@ -41,7 +41,7 @@ class Medley(Specification):
     W_MIN = 2.0
 
     def __init__(
-        self, cwnd: float = 2.0, now_s: float = 0.0, timeout_cwnd: float = 2.0, *, whole_packets: bool = False
+        self, cwnd: float = 2.0, now_s: float = 0.0, timeout_cwnd: float = 2.0, *, whole_packets: bool = True
     ) -> None:
         super().__init__(cwnd, now_s)
         self.timeout_cwnd = timeout_cwnd

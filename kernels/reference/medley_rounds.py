@@ -8,9 +8,9 @@ sections 3.2.3 and 2.4; all else is eqs 4.2, 4.3 and 4.5, and D also holds what 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from kernels.reference.medley import backlog, increment, influence
+from kernels.reference.medley import backlog, increment, influence, whole
 
 MOST_ROUNDS = 20_000
 
@@ -25,12 +25,14 @@ class Round:
     lost: bool
 
 
-def rounds(bdp: float, buffer: float, *, late: bool = False) -> Iterator[Round]:
+def rounds(bdp: float, buffer: float, *, late: bool = False, whole_packets: bool = True) -> Iterator[Round]:
     """Without end; bdp is mu d of eq 4.1 and buffer the bottleneck's queue, both in packets.
 
     late: a round is judged by the RTTs of the packets sent in the one before, which are those that a sender has seen by its end.
     Eq 4.2 takes the round's own; eq 4.5 the earlier ones, over fewer packets than have had them.
+    whole_packets: Delta and Gamma are rounded to whole packets, as the module does; chapter 4's equations have real numbers.
     """
+    counted: Callable[[float], float] = whole if whole_packets else float
     W, I, R = 2.0, 0.0, False  # noqa: E741 (the paper's symbols)
     delta_last = gamma = now = 0.0
     judged = False
@@ -45,11 +47,11 @@ def rounds(bdp: float, buffer: float, *, late: bool = False) -> Iterator[Round]:
         lost = max(burst[0], 0.0) + standing > buffer
         yield Round(W, now, long, lost)
         now += long
-        delta = backlog(W, long, 1.0)
+        delta = counted(backlog(W, long, 1.0))
         if I > 0:
-            gamma = influence(W, I, long, 1.0)
+            gamma = counted(influence(W, I, long, 1.0))
         elif gamma == 0:
-            gamma = influence(W, 2.0, long, 1.0)
+            gamma = counted(influence(W, 2.0, long, 1.0))
         previous = burst
         if lost:
             R, I, delta_last = delta > gamma, 0.0, delta  # noqa: E741
@@ -64,9 +66,11 @@ def rounds(bdp: float, buffer: float, *, late: bool = False) -> Iterator[Round]:
         W = max(2.0, min(W + I, 2 * W))
 
 
-def convergence_rtts(bdp: float, buffer: float, *, late: bool = False) -> float | None:
+def convergence_rtts(
+    bdp: float, buffer: float, *, late: bool = False, whole_packets: bool = True
+) -> float | None:
     """BaseRTTs until the window first fills the path; None where the buffer never lets it."""
-    for number, now in enumerate(rounds(bdp, buffer, late=late)):
+    for number, now in enumerate(rounds(bdp, buffer, late=late, whole_packets=whole_packets)):
         if bdp <= now.W and not now.lost:
             return now.begins_rtts
         if number == MOST_ROUNDS:
