@@ -107,12 +107,15 @@ def cycle(a: int) -> list[int]:
     return offsets[: a + 1]
 
 
-def convergence_baserrts(mu_d: float, buffer: float = UNLIMITED, *, late: bool = False) -> float | None:
+def convergence_baserrts(
+    mu_d: float, buffer: float = UNLIMITED, *, late: bool = False, whole_packets: bool = False
+) -> float | None:
     """BaseRTTs until the window first fills the path; with a buffer, None where losses keep it from that.
 
     late: each round is judged by the RTTs that a sender has seen by its end (kernels/reference/medley_rounds.py)
+    whole_packets: Delta and Gamma are rounded, as the module does and chapter 4 does not
     """
-    return medley_rounds.convergence_rtts(mu_d, buffer, late=late)
+    return medley_rounds.convergence_rtts(mu_d, buffer, late=late, whole_packets=whole_packets)
 
 
 def slow_climb(mu_d: float, ssthresh: float, rtts: float, W_0: float = 1.0) -> tuple[float, float]:
@@ -208,7 +211,7 @@ def _example(entry: Entry) -> Iterator[Check]:
     root = float(printed(entry, "root_of_eq_4.4"))
     between = medley.t1_polynomial(root - 5e-5, MU_D) < 0 < medley.t1_polynomial(root + 5e-5, MU_D)
     yield Check("root_of_eq_4.4", "eq 4.4 changes its sign there", between, root, root if between else None)
-    says = "t_j by eqs 4.4 and 4.7; by the rules' own rounds the same"
+    says = "t_j by eqs 4.4 and 4.7; by the rules' own rounds with real numbers the same"
     a, W_3 = next_decrease(printed_W[1], MU_D)
     peaks = ", ".join(f"{W:.0f}" for W in _peaks_in_whole_packets(len(printed_W)))
     why = (

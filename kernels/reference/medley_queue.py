@@ -4,9 +4,9 @@
 Each flow sends what its window allows; a packet takes its flow's way to the queue, waits there, and its ACK comes back one RTT after it was
 sent, and what it waited.  A packet that finds the queue full is missed three packets later and its window is cut once a round.
 
-With one flow the growth is -1, -1, 2: the first fall shows one round late.  By real numbers it is not with three and more.  Others fall as
-well, so that the backlog is a little smaller already after one fall, the flow rises by two, and the queue grows until it is full, whatever
-its size.  In whole packets, as ns-2's Vegas counts its backlog, a little is nothing, and the queue stays short.
+With one flow the growth is -1, -1, 2: the first fall shows one round late.  In whole packets, as ns-2's Vegas counts its backlog, it is so
+with several.  By real numbers it is not with three and more.  Others fall as well, so that the backlog is a little smaller already after
+one fall, the flow rises by two, and the queue grows until it is full, whatever its size.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ def shared(
     buffer: float,
     length_s: float,
     *,
-    whole_packets: bool = False,
+    whole_packets: bool = True,
     cross: Cross | None = None,
     host_s: float = 30e-6,
     seed: int = 1,
 ) -> Shared:
     """rate: packets a second; buffer: packets; host_s: what a host takes for a packet at most, drawn evenly.
 
-    whole_packets: Delta and Gamma are rounded to whole packets
+    whole_packets: Delta and Gamma are rounded to whole packets, as the module does
     """
     counted: Callable[[float], float] = whole if whole_packets else float
     draw = random.Random(seed)  # noqa: S311 (hosts' times, no secret)

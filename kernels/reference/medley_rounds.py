@@ -66,9 +66,7 @@ def rounds(bdp: float, buffer: float, *, late: bool = False, whole_packets: bool
         W = max(2.0, min(W + I, 2 * W))
 
 
-def convergence_rtts(
-    bdp: float, buffer: float, *, late: bool = False, whole_packets: bool = True
-) -> float | None:
+def convergence_rtts(bdp: float, buffer: float, *, late: bool = False, whole_packets: bool = True) -> float | None:
     """BaseRTTs until the window first fills the path; None where the buffer never lets it."""
     for number, now in enumerate(rounds(bdp, buffer, late=late, whole_packets=whole_packets)):
         if bdp <= now.W and not now.lost:

@@ -283,12 +283,23 @@ def test_equations_4_6_and_4_7_give_the_papers_later_steps() -> None:
     assert medley.model(HO_BDP, 3) == [(20, 382), (27, 410), (33, 428)]
 
 
+def peaks(count: int, *, whole_packets: bool) -> list[tuple[int, float]]:
+    """(t, W) of the first rounds after which the example's window falls."""
+    path = medley_rounds.rounds(HO_BDP, 100, whole_packets=whole_packets)
+    begun = [now.W for now in itertools.islice(path, 63)]
+    assert begun[:12] == HO_WINDOWS
+    falls = [t for t in range(1, 62) if begun[t + 1] < begun[t] >= begun[t - 1]]
+    return [(t, begun[t]) for t in falls[:count]]
+
+
 def test_the_rules_round_by_round_are_equations_4_4_to_4_7() -> None:
     """Where nothing is lost: t_1 = 20 with 382 (published), then what 4.6 and 4.7 give; with the buffer of the example."""
-    begun = [now.W for now in itertools.islice(medley_rounds.rounds(HO_BDP, 100), 63)]
-    falls = [t for t in range(1, 62) if begun[t + 1] < begun[t] >= begun[t - 1]]
-    assert [(t, begun[t]) for t in falls[:8]] == medley.model(HO_BDP, 8)
-    assert begun[:12] == HO_WINDOWS
+    assert peaks(8, whole_packets=False) == medley.model(HO_BDP, 8)
+
+
+def test_in_whole_packets_the_rules_turn_where_s4_3_prints_it() -> None:
+    """t_2 = 28 and W = 422 of Ho s4.3, which its equations do not give."""
+    assert peaks(2, whole_packets=True) == [(20, 382), (28, 422)]
 
 
 def test_what_is_sent_lies_between_the_bounds_of_equation_4_11() -> None:
@@ -299,22 +310,27 @@ def test_what_is_sent_lies_between_the_bounds_of_equation_4_11() -> None:
     assert sum(now.W for now in itertools.islice(medley_rounds.rounds(HO_BDP, 100), t1)) <= t1 * (w1 + 2) / 2
 
 
-def test_a_buffer_far_below_the_bursts_never_lets_the_window_fill_the_path() -> None:
+@pytest.mark.parametrize(("whole_packets", "rtts"), [(False, 570), (True, 466)])
+def test_a_buffer_far_below_the_bursts_never_lets_the_window_fill_the_path(whole_packets: bool, rtts: float) -> None:
     """3000 packets: t_1 = 41 and bursts of 78; 30 packets of buffer end the growth at a third of the path, 60 do not."""
     assert medley.model(3000, 1)[0][0] == 41
-    assert medley_rounds.convergence_rtts(3000, 30) is None
-    assert medley_rounds.convergence_rtts(3000, 60) is not None
-    assert medley_rounds.convergence_rtts(3000, 100) == pytest.approx(570, abs=2)
+    below, enough, more = (
+        medley_rounds.convergence_rtts(3000, buffer, whole_packets=whole_packets) for buffer in (30, 60, 100)
+    )
+    assert below is None
+    assert enough is not None
+    assert more == pytest.approx(rtts, abs=2)
 
 
 def test_with_rtts_a_round_late_the_first_decrease_may_come_a_round_later() -> None:
-    """5 Mbit/s, 62.64 packets, by hand (eqs 2.1, 3.3 and the sum of eq 4.2 over the packets that had it).
+    """5 Mbit/s, 62.64 packets, real numbers, by hand (eqs 2.1, 3.3 and the sum of eq 4.2 over the packets that had it).
 
     At W = 44, I = 12 the round's own queue is 12 (64 + 11) / (2 x 44) = 10.2: Delta = 6.18 is above Gamma = 6.02. That of the round before
     is 10 (44 + 9) / (2 x 32) = 8.3: Delta = 5.14, Gamma = 5.88, so that W goes on to 58, where Delta = 8.14 is above Gamma = 7.14.
     """
     first = {}
     for late in (False, True):
-        windows = [round(now.W) for now in itertools.islice(medley_rounds.rounds(62.64, 100, late=late), 20)]
+        path = medley_rounds.rounds(62.64, 100, late=late, whole_packets=False)
+        windows = [round(now.W) for now in itertools.islice(path, 20)]
         first[late] = next(a for a, b in itertools.pairwise(windows) if b < a)
     assert first == {False: 44, True: 58}

@@ -45,13 +45,13 @@ def test_three_flows_queue_without_end_by_real_numbers_and_not_in_whole_packets(
 
 def test_in_whole_packets_it_has_the_windows_that_s4_3_prints() -> None:
     """382 at t_1 = 20, 422 at t_2 = 28: 50 Mbit/s, packets of 1000 bytes, a BaseRTT of 0.1001664 s, a buffer of 100."""
-    alone = shared([0.1001664 - 0.00016], 6250, 100, 3.2, whole_packets=True, host_s=0)
+    alone = shared([0.1001664 - 0.00016], 6250, 100, 3.2, host_s=0)
     seen = [window for window, _ in itertools.groupby(alone.windows)]
     assert seen[seen.index(382) :][:9] == [382, 381, 380, 382, 386, 392, 400, 410, 422]
 
 
 def test_constant_traffic_of_half_the_rate_is_followed_in_whole_packets_only() -> None:
-    """As in experiments/ho2008/fig5.12-whole-short.yml: beside it a RTT is two BaseRTTs, so that a fall of one is a fall of Delta."""
+    """As in experiments/ho2008/fig5.12-buffer-short.yml: beside it a RTT is two BaseRTTs, so that a fall of one is a fall of Delta."""
     cross = Cross(RATE / 2, 40, 80)
     real, whole = (shared([0.1], RATE, 1000, 120, whole_packets=one, cross=cross) for one in (False, True))
     assert whole.windows[790] < 135 < 180 < real.windows[790]
@@ -60,7 +60,7 @@ def test_constant_traffic_of_half_the_rate_is_followed_in_whole_packets_only() -
 
 @pytest.mark.parametrize("buffer", [50, 100])
 def test_what_a_buffer_does_not_hold_is_lost_and_missed(buffer: int) -> None:
-    three = shared([0.1] * 3, RATE, buffer, 120)
+    three = shared([0.1] * 3, RATE, buffer, 120, whole_packets=False)
     assert three.drops > 0
     assert max(three.queue) <= buffer + 1
     assert 0.8 * RATE * 120 < sum(three.delivered) <= RATE * 120
