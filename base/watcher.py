@@ -16,8 +16,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from base.paths import ROOT
 
@@ -73,6 +75,16 @@ def watching(
             watcher.stdin.flush()
         watcher.stdin.close()
         watcher.wait()
+
+
+@contextlib.contextmanager
+def watched_folder(prefix: str, within: Path | None = None) -> Iterator[Path]:
+    """A folder for the body that is gone after it, also where this process is killed.
+
+    within: the folder that it lies in; default: the machine's for temporary files
+    """
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=within) as name, watching(remove_folder, name):
+        yield Path(name)
 
 
 def remove_folder(folder: str) -> None:

@@ -10,20 +10,19 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from base.errors import UsageError, WarpbedError
 from base.paths import ROOT
-from base.watcher import remove_folder, watching
+from base.watcher import watched_folder
 from hosts.virtual import boot
 from hosts.virtual.launch import EPOCH_NS, GuestKernel, random_seed
 from plan.console import PREFIX
 
 MEMORY_MIB = 512
-SCRATCH = "/var/tmp"
+SCRATCH = Path("/var/tmp")
 """Where copies for guests lie."""
 MOST_FILES, MOST_BYTES = 5000, 50 << 20
 """Of the folder that is copied for the scripts."""
@@ -61,8 +60,7 @@ def run(
     Raises UsageError for what cannot be run, WarpbedError where the guest does not get that far.
     """
     _check(binary, scripts, root)
-    with tempfile.TemporaryDirectory(prefix="warpbed-scripts-", dir=SCRATCH) as name, watching(remove_folder, name):
-        folder = Path(name)
+    with watched_folder("warpbed-scripts-", SCRATCH) as folder:
         shutil.copy2(binary, folder / "binary")
         shutil.copytree(root, folder / "scripts", symlinks=True)
         places = [Path("scripts") / script.relative_to(root) for script in scripts]

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from base.errors import UsageError
-from base.watcher import remove_folder, watching
+from base.watcher import watched_folder
 from testbed.bisection.history import Commit, History
 from testbed.bisection.kernels import KernelHistory, KernelTrials, is_kernel
 from testbed.bisection.search import Verdict, first_bad
@@ -54,14 +53,13 @@ def main(options: argparse.Namespace) -> int:
         raise UsageError(f"{tree}: nothing has changed from {good_name} to {bad_name}")
     by_name = {commit.name: commit for commit in line}
     said: dict[str, Judged] = {}
-    scratch = tempfile.mkdtemp(prefix="warpbed-bisect-")
-    with watching(remove_folder, scratch), spoken_aside(options.format):
+    with watched_folder("warpbed-bisect-") as scratch, spoken_aside(options.format):
         trials = (KernelTrials if of_kernels else Trials)(
             history,
             options.experiment.resolve(),
             options.claim,
             options.results.resolve() / FOLDER,
-            Path(scratch),
+            scratch,
             options.jobs,
         )
 

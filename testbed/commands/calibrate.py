@@ -6,12 +6,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import tempfile
 from pathlib import Path
 
 from analysis.calibration import NOT, OFF, OK, Row, as_text, judge
 from base.errors import UsageError, WarpbedError
-from base.watcher import remove_folder, watching
+from base.watcher import watched_folder
 from hosts.base import Execution, Host
 from plan.model import Plan
 from schema.model import Experiment
@@ -110,9 +109,9 @@ def measure(host: Host, plan: Plan) -> dict[str, object]:
 
     Raises WarpbedError where the host does not get that far.
     """
-    with tempfile.TemporaryDirectory(prefix="warpbed-calibrate-") as folder, watching(remove_folder, folder):
+    with watched_folder("warpbed-calibrate-") as folder:
         cpu = min(os.sched_getaffinity(0))
-        outcome = host.execute(Execution(plan, Path(folder), cpu, 1, lambda _: None, lambda: False))
+        outcome = host.execute(Execution(plan, folder, cpu, 1, lambda _: None, lambda: False))
     if outcome.error is not None:
         error = outcome.error
         raise WarpbedError(f"{error['stage']} {error['subject']}: {error['detail']}")

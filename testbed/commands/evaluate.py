@@ -8,7 +8,6 @@ import json
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from base.errors import SpecError, UsageError
 from base.files import replace_text
 from base.nearest import nearest
 from base.paths import ROOT
-from base.watcher import remove_folder, watching
+from base.watcher import watched_folder
 from kernels import series
 from schema.names import algorithms
 from testbed import junit
@@ -182,9 +181,8 @@ def _with_module(options: argparse.Namespace) -> int:
         raise UsageError("--module says which algorithm; leave the names and --table out")
     folder = options.module.resolve()
     name = name_of(folder)
-    scratch = tempfile.mkdtemp(prefix="warpbed-evaluate-")
-    with watching(remove_folder, scratch):
-        copy = checkout(folder, Path(scratch) / "checkout")
+    with watched_folder("warpbed-evaluate-") as scratch:
+        copy = checkout(folder, scratch / "checkout")
         command = ["./warpbed", "evaluate", name, "--kernel", options.kernel, *_same(options, options.results)]
         return subprocess.run(command, cwd=copy, env=kernels.plain(), check=False).returncode
 

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import tarfile
-import tempfile
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from base.errors import UsageError, WarpbedError
+from base.watcher import watched_folder
 
 DESCRIPTION = ".json"
 CHUNK_BYTES = 1 << 20
@@ -50,8 +50,8 @@ class Store:
     def put(self, folder: Path, place: str, says: dict[str, Any], *, without: Sequence[str] = ()) -> Entry:
         """Store a folder below `place`, less what is named so in it; the entry is there only once all of it is."""
         name = f"{place}/{uuid.uuid4().hex}.tar"
-        with tempfile.TemporaryDirectory(prefix="warpbed-store-") as scratch:
-            archive = Path(scratch) / "folder.tar"
+        with watched_folder("warpbed-store-") as scratch:
+            archive = scratch / "folder.tar"
             with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as out:
                 out.add(folder, arcname=".", filter=lambda one: None if one.name.removeprefix("./") in without else one)
             entry = Entry(name, archive.stat().st_size, _sha256(archive), says)
@@ -93,8 +93,8 @@ class Store:
 
         Raises WarpbedError where it is not what its description says.
         """
-        with tempfile.TemporaryDirectory(prefix="warpbed-store-") as scratch:
-            archive = Path(scratch) / "folder.tar"
+        with watched_folder("warpbed-store-") as scratch:
+            archive = scratch / "folder.tar"
             try:
                 self._fs.get_file(f"{self._root}/{entry.name}", str(archive))
             except OSError as error:

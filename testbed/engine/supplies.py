@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import sys
 import tarfile
-import tempfile
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from base.errors import WarpbedError
 from base.layers import RUN_PACKAGES
 from base.paths import ROOT, cache_dir
+from base.watcher import watched_folder
 from collectors import native
 from hosts.virtual import pinned
 from hosts.virtual.kernel import load
@@ -91,8 +91,8 @@ class Supplies:
     @cached_property
     def _code(self) -> dict[str, Any]:
         """The project's code as an archive in the store, by its digest."""
-        with tempfile.TemporaryDirectory(prefix="warpbed-code-") as scratch:
-            archive = Path(scratch) / "code.tar"
+        with watched_folder("warpbed-code-") as scratch:
+            archive = scratch / "code.tar"
             with tarfile.open(archive, "w") as out:
                 for top in (*FILES, *RUN_PACKAGES):
                     out.add(ROOT / top, arcname=top, filter=_plain)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from base.paths import ROOT
-from base.watcher import BY_ITSELF, remove_folder, start, watching
+from base.watcher import BY_ITSELF, remove_folder, start, watched_folder, watching
 from tests.waiting import wait_until
 
 CALLER = """
@@ -99,3 +99,18 @@ def test_a_folder_goes_also_where_somebody_writes_into_it_for_a_moment_yet(tmp_p
         with watching(remove_folder, str(folder)):
             assert folder.exists()
         assert not folder.exists()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_watched_folder_goes_with_the_body_or_the_process(tmp_path: Path, killed: bool) -> None:
+    process = os.fork()
+    if process == 0:
+        with watched_folder("aside-", tmp_path) as folder:
+            (folder / "archive").write_text("half")
+            if killed:
+                os.kill(os.getpid(), signal.SIGKILL)
+        os._exit(len(list(tmp_path.iterdir())))
+    _, status = os.waitpid(process, 0)
+    assert os.WIFSIGNALED(status) is killed
+    assert killed or os.waitstatus_to_exitcode(status) == 0
+    wait_until(lambda: not list(tmp_path.iterdir()))
