@@ -66,7 +66,8 @@
  *    many packets' time as Gamma allows, about one for I = 2, a path that is not full
  *    looks full: growth then is -1, -1, 2 with luck.  At 50 Mbit/s and 100 ms with
  *    even draws at both hosts of up to 80 and of 162 us (half a packet's
- *    time and one): utilisation 1.000 and 0.775 in the second minute.
+ *    time and one): utilisation 1.00 and 0.94 to 1.00 in the second minute, by real
+ *    numbers 1.00 and 0.76.
  *
  * Fixed point: I in half packets, Delta and Gamma in 1/1024 packet, D in 1/8 us.
  * W < 2^20, I < 2^12 packets and D < 2^24 us keep every product below 2^61.

@@ -65,7 +65,7 @@ SHORT = {
     "ho2008/thm2.yml": Short(6, "buffer=100p,seed=1"),
     "ho2008/tab5.5-5.8-3-short.yml": Short(3, "cca=medley,buffer=150p,seed=1"),
     "ho2008/tab5.5-5.8-5.yml": Short(3, "cca=medley,buffer=250p,seed=1"),
-    "ho2008/tab5.5-5.8-5-real.yml": Short(3, "buffer=250p,seed=1"),
+    "ho2008/tab5.5-5.8-5-real.yml": Short(3, "buffer=1000p,seed=1"),
     "ho2008/tab6.2-6.3.yml": Short(4, "cca=medley,delay=205us,seed=1"),
     "ho2008/tab6.4.yml": Short(20, "cca=medley,seed=1"),
     "ho2008/tab6.3-ssthresh-short.yml": Short(4, "cca=reno,seed=1"),
