@@ -8,6 +8,7 @@ own.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import re
@@ -43,6 +44,14 @@ def start() -> None:
     unmarked = {key: value for key, value in os.environ.items() if key != NAME}
     _watchers.append(watcher.start(clean_up, str(os.getpid()), mark, environment=unmarked, quiet=True))
     os.environ[NAME] = mark
+    atexit.register(_end, os.getpid())
+
+
+def _end(pid: int) -> None:
+    """At an ordinary end wait for the watchers, but not in a child that was forked from the process which started them."""
+    if pid == os.getpid():
+        for process in _watchers:
+            process.communicate()
 
 
 def marked(mark: str) -> Iterator[int]:

@@ -31,3 +31,17 @@ def test_what_a_killed_pytest_has_started_ends_with_it_whatever_its_session_or_p
     process.kill()
     process.communicate()
     wait_until(lambda: not lab.processes_with(seconds), say=lambda: lab.processes_with(seconds))
+
+
+def test_an_ordinary_end_waits_until_nothing_is_left_and_says_nothing() -> None:
+    seconds = "98764.4321"
+    leaves_one = f"""
+import subprocess
+from tests import reaper
+reaper.start()
+subprocess.run(["sh", "-c", "setsid sleep {seconds} & exit 0"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+"""
+    command = [sys.executable, "-X", "dev", "-c", leaves_one]  # which warns of a process that nobody has waited for
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, cwd=lab.ROOT, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not lab.processes_with(seconds)
