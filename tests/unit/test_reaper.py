@@ -39,7 +39,8 @@ def test_an_ordinary_end_waits_until_nothing_is_left_and_says_nothing() -> None:
 import subprocess
 from tests import reaper
 reaper.start()
-subprocess.run(["sh", "-c", "setsid sleep {seconds} & exit 0"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+nowhere = subprocess.DEVNULL
+subprocess.run(["sh", "-c", "setsid sleep {seconds} & exit 0"], start_new_session=True, stdout=nowhere, stderr=nowhere)
 """
     command = [sys.executable, "-X", "dev", "-c", leaves_one]  # which warns of a process that nobody has waited for
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, cwd=lab.ROOT, timeout=60)
