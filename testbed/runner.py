@@ -170,12 +170,15 @@ def _check_path(folder: Path) -> None:
 
 
 def _collect(folder: Path, cpu: int) -> dict[str, str] | None:
-    """Raw files to records, metrics and verdict, in a process of its own on the run's CPU."""
+    """Raw files to records, metrics and verdict, in a process of its own on the run's CPU.
+
+    A terminal's Ctrl-C goes to that process too. It ignores it: the run is over, and its records are a matter of seconds.
+    """
     raw_bytes = sum(file.stat().st_size for file in (folder / "raw").iterdir() if file.is_file())
     limit_s = COLLECT_LEAST_S + raw_bytes / COLLECT_BYTES_PER_S
     try:
         completed = subprocess.run(
-            ["taskset", "-c", str(cpu), sys.executable, "-m", "testbed.finish", str(folder)],
+            ["env", "--ignore-signal=INT", "taskset", "-c", str(cpu), sys.executable, "-m", "testbed.finish", str(folder)],
             capture_output=True,
             text=True,
             cwd=ROOT,

@@ -106,6 +106,18 @@ def test_ctrl_c_ends_at_once_and_keeps_what_is_complete(kernel: GuestKernel, tmp
     assert_clean(tmp_path)
 
 
+def test_ctrl_c_of_a_terminal_lets_the_records_of_an_ended_run_be_written(kernel: GuestKernel, tmp_path: Path) -> None:
+    process, results = start(tmp_path), tmp_path / "results"
+    wait_until(
+        lambda: [words for words in processes_of(results) if "testbed.finish" in words], while_running=process, every_s=0.02
+    )
+    os.killpg(process.pid, signal.SIGINT)  # to all of them
+    process.wait(60)
+    assert_clean(tmp_path)
+    assert not list(results.glob("small/*.failed-*"))
+    assert list(results.glob("small/*/run.json"))
+
+
 def test_what_a_killed_janitor_left_is_removed_by_the_next_run(kernel: GuestKernel, tmp_path: Path) -> None:
     left = tmp_path / "results/.aside" / ("0123456789abcdef" * 2)  # as the program names them; others are left alone
     (left / "raw").mkdir(parents=True)

@@ -107,7 +107,7 @@ SHORT = {
     "tokuda2003/fig9.yml": Short(2, "cca=ghighspeed,n=1"),
     "yu2009/fig2.11-2.13-short.yml": Short(5, "cca=miss,graph=1,rate=10mbit,gap=exponential(500ms)"),
     "yu2009/fig2.14-2.16-short.yml": Short(3, "cca=js,graph=1,rate=10mbit,gap=exponential(500ms),buffer=50p"),
-    "yu2009/fig2.3-2.5-later-short.yml": Short(40, "cca=js,seed=1"),
+    "yu2009/fig2.3-2.8-whole.yml": Short(40, "cca=js,seed=1"),
     "yu2009/fig2.4-later-short.yml": Short(40, "cca=miss,seed=1"),
     "yu2009/fig2.7-held-short.yml": Short(40, "rate=16mbit,room=1,held=1,seed=1"),
     "yu2009/fig2.3-2.8-short.yml": Short(40, "cca=miss,rate=8mbit,seed=1"),
