@@ -178,7 +178,17 @@ def _collect(folder: Path, cpu: int) -> dict[str, str] | None:
     limit_s = COLLECT_LEAST_S + raw_bytes / COLLECT_BYTES_PER_S
     try:
         completed = subprocess.run(
-            ["env", "--ignore-signal=INT", "taskset", "-c", str(cpu), sys.executable, "-m", "testbed.finish", str(folder)],
+            [
+                "env",
+                "--ignore-signal=INT",
+                "taskset",
+                "-c",
+                str(cpu),
+                sys.executable,
+                "-m",
+                "testbed.finish",
+                str(folder),
+            ],
             capture_output=True,
             text=True,
             cwd=ROOT,
