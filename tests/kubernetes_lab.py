@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,6 +50,8 @@ class Cluster:
     created: list[dict[str, Any]] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    starter: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    """The thread whose children the containers are: they end with it, and a request's thread ends with its connection."""
 
     def __post_init__(self) -> None:
         self.resources["/api/v1/nodes/n"] = resource(
@@ -97,17 +100,17 @@ class Cluster:
             re.sub(r"\$\((\w+)\)", lambda found: variables[found[1]], word) for word in container["args"]
         ]
         line = [sys.executable, "-P", "-m", f"distributed.cli.{PROGRAMS[program]}", *words, *more]
-        self.processes.append(
-            subprocess.Popen(
-                line,
-                env={**os.environ, **variables},
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                preexec_fn=die_with_parent,
-            )
+        started = self.starter.submit(
+            subprocess.Popen,
+            line,
+            env={**os.environ, **variables},
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=die_with_parent,
         )
+        self.processes.append(started.result())
 
     def delete(self, path: str) -> None:
         self.deleted.append(path.rpartition("/")[2])
@@ -118,6 +121,7 @@ class Cluster:
         for process in self.processes:
             process.kill()
             process.wait()
+        self.starter.shutdown()
 
 
 def resource(
@@ -157,8 +161,7 @@ def kind(name: str, namespaced: bool) -> dict[str, Any]:
 
 def handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+        # HTTP/1.0: a connection, and with it a thread, per request, as a client has it who asks again after its idle limit
         def log_message(self, *words: object) -> None:
             with (cluster.folder / "asked.log").open("a") as log:
                 log.write(f"{self.command} {self.path} {words}\n")
