@@ -190,7 +190,8 @@ class Virtual(Model):
 class Sweep(Model):
     """Variations of the experiment: every parameter names the places that it sets.
 
-    factorial: all combinations of the values; list: further combinations, one by one
+    factorial: all combinations of the values; list: further combinations, one by one, or, where factorial has only some of
+    the parameters, combinations of the others, each of which goes with each of factorial's
     drawn: parameters whose values are drawn; each of these paths goes with each combination of the others
     """
 
@@ -209,15 +210,24 @@ class Sweep(Model):
         if twice:
             raise ValueError(f"{', '.join(sorted(twice))}: drawn, and given values as well")
         for entry in self.combinations:
-            missing = set(self.parameters) - set(entry) - drawn
+            missing = set(self.parameters) - set(entry) - drawn - (set(self.factorial) if self.crossed else set())
             if missing:
                 raise ValueError(f"an entry of list has no value for {', '.join(sorted(missing))}")
+            if self.crossed and set(entry) & set(self.factorial):
+                again = ", ".join(sorted(set(entry) & set(self.factorial)))
+                raise ValueError(f"{again}: in factorial, which lacks others, and in an entry of list as well")
         if not self.factorial and not self.combinations and set(self.parameters) != drawn:
             raise ValueError("a sweep needs factorial, list or drawn")
-        if self.factorial and set(self.factorial) | drawn != set(self.parameters):
+        if self.factorial and not self.combinations and set(self.factorial) | drawn != set(self.parameters):
             missing = set(self.parameters) - set(self.factorial) - drawn
             raise ValueError(f"factorial has no values for {', '.join(sorted(missing))}")
         return self
+
+    @property
+    def crossed(self) -> bool:
+        """Whether each entry of list goes with each combination of factorial, which lacks its parameters."""
+        drawn = set(self.drawn.around) if self.drawn else set()
+        return bool(self.factorial and self.combinations) and set(self.factorial) | drawn != set(self.parameters)
 
     def paths(self) -> list[dict[str, Scalar]]:
         """What is drawn, path by path; one path without parameters where nothing is."""

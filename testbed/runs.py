@@ -104,7 +104,7 @@ def count_runs(experiment: Experiment, seeds: list[int] | None = None) -> int:
     sweep, cells = experiment.sweep, 1
     if sweep is not None:
         product = math.prod(len(values) for values in sweep.factorial.values()) if sweep.factorial else 0
-        given = product + len(sweep.combinations)
+        given = product * len(sweep.combinations) if sweep.crossed else product + len(sweep.combinations)
         cells = max(1, given) * (sweep.drawn.count if sweep.drawn else 1)
     return cells * len(seeds or experiment.all_seeds())
 
@@ -172,6 +172,21 @@ def _cells(document: Document, experiment: Experiment) -> Iterator[tuple[dict[st
 
 def _given_cells(sweep: Sweep) -> Iterator[tuple[dict[str, Scalar], dict[str, Loc]]]:
     """Those of factorial and list."""
+    listed: list[tuple[dict[str, Scalar], dict[str, Loc]]] = [
+        (dict(entry), {name: ("sweep", "list", number, name) for name in entry})
+        for number, entry in enumerate(sweep.combinations)
+    ]
+    if not sweep.crossed:
+        yield from _factorial_cells(sweep)
+        yield from listed
+        return
+    for all_of_them, their_places in _factorial_cells(sweep):
+        for entry, places in listed:
+            params = {**all_of_them, **entry}
+            yield {name: params[name] for name in sweep.parameters if name in params}, {**their_places, **places}
+
+
+def _factorial_cells(sweep: Sweep) -> Iterator[tuple[dict[str, Scalar], dict[str, Loc]]]:
     names = list(sweep.factorial)
     # the product of no parameters would be one run without any
     for indices in itertools.product(*(range(len(sweep.factorial[name])) for name in names)) if names else ():
@@ -180,8 +195,6 @@ def _given_cells(sweep: Sweep) -> Iterator[tuple[dict[str, Scalar], dict[str, Lo
             {name: sweep.factorial[name][i] for name, i in chosen},
             {name: ("sweep", "factorial", name, i) for name, i in chosen},
         )
-    for number, entry in enumerate(sweep.combinations):
-        yield dict(entry), {name: ("sweep", "list", number, name) for name in entry}
 
 
 def _with(
