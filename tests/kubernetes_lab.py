@@ -46,6 +46,7 @@ class Cluster:
     folder: Path
     definition: Path
     with_operator: bool = True
+    scheduler_dies: bool = False
     resources: dict[str, dict[str, Any]] = field(default_factory=dict)
     created: list[dict[str, Any]] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
@@ -88,6 +89,8 @@ class Cluster:
         file = self.folder / "scheduler.json"
         self._start(container, ["--port", "0", "--scheduler-file", str(file), "--no-dashboard"], {})
         wait_until(lambda: file.exists() and file.read_text().endswith("}"), 300, while_running=self.processes[-1])
+        if self.scheduler_dies:
+            self.processes[-1].kill()
         return int(json.loads(file.read_text())["address"].rpartition(":")[2])
 
     def _worker(self, container: Mapping[str, Any], name: str, port: int) -> None:

@@ -22,6 +22,8 @@ from testbed.engine import stub
 LOCAL = "local"
 CONNECT_S = 30
 """How long a scheduler may take to answer."""
+RESOURCE_S = 60
+"""How long a Kubernetes cluster may take to make a resource, where Dask's configuration does not say it."""
 KEPT_MESSAGES = 2
 """A scheduler keeps the last messages to each worker for its developers, and with them whole runs of 15 kB: Dask's thousand would be 15 GB
 for a thousand workers."""
@@ -62,18 +64,32 @@ def _ssh(workers: int) -> Any:
 
 
 def _kubernetes(workers: int) -> Any:
-    dask, operator = (importlib.import_module(name) for name in ("dask", "dask_kubernetes.operator"))
+    operator: Any = importlib.import_module("dask_kubernetes.operator")
+    dask, utils = (importlib.import_module(name) for name in ("dask", "dask.utils"))
+    # three resources are waited for with this end, and then, without one, for a scheduler that may have died meanwhile
+    answers_s = utils.parse_timedelta(dask.config.get("distributed.comm.timeouts.connect", None) or CONNECT_S)
+    most_s = 3 * float(dask.config.get("kubernetes.resource-timeout", None) or RESOURCE_S) + answers_s
+
+    class Cluster(operator.KubeCluster):  # type: ignore[misc]
+        def sync(self, work: Any, *arguments: Any, **named: Any) -> Any:
+            if work != self._start:
+                return super().sync(work, *arguments, **named)
+            try:
+                return super().sync(work, *arguments, callback_timeout=most_s, **named)
+            except TimeoutError as error:
+                if str(error) and not str(error).startswith("timed out after"):  # one of the resources
+                    raise
+                raise TimeoutError(f"its scheduler did not answer within {most_s:g} s") from error
+
     given = dask.config.get("kubernetes.env", None) or {}
     bound = {"DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": str(KEPT_MESSAGES)}
     own = [{"name": name, "value": value} for name, value in bound.items()]
     try:
-        return operator.KubeCluster(
+        return Cluster(
             n_workers=workers or 1, env=[*own, *given] if isinstance(given, list) else {**bound, **given}, quiet=True
         )
     except Exception as error:  # its libraries have errors of their own for what a cluster answers
-        begun = (
-            operator.KubeCluster._instances
-        )  # what of it is there already would go at this process's end, with a traceback
+        begun = Cluster._instances  # what of it is there already would go at this process's end, with a traceback
         for cluster in list(begun):
             with contextlib.suppress(Exception):
                 cluster.close(timeout=CONNECT_S)

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,12 +38,13 @@ def cluster(tmp_path: Path) -> kubernetes_lab.Cluster:
     return kubernetes_lab.Cluster(tmp_path / "kube", definition)
 
 
-def execute(config: Path, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+def execute(config: Path, tmp_path: Path, **more: Any) -> subprocess.CompletedProcess[str]:
+    """more: further keys of Dask's configuration of Kubernetes"""
     (tmp_path / "dask").mkdir()
     (tmp_path / "dask/kubernetes.yaml").write_text(json.dumps({"kubernetes": {
         "name": "warpbed-test", "image": IMAGE, "scheduler-service-type": "NodePort", "env": {"FROM": "configuration"},
-        "worker-command": ["dask-worker", "--nthreads", "1"],
-    }}))  # fmt: skip
+        "worker-command": ["dask-worker", "--nthreads", "1"], **more,
+    }, "distributed": {"comm": {"timeouts": {"connect": "20s"}}}}))  # fmt: skip
     return entered(
         "execute", lab.write(tmp_path, lab.SMALL), "--engine", "dask", "--cluster", "kubernetes", "--workers", "2",
         "--results", tmp_path / "runs",
@@ -79,3 +81,14 @@ def test_a_cluster_without_the_operator_is_one_clear_error(
         done = execute(config, tmp_path)
     assert done.returncode == 2 and "--cluster kubernetes: " in done.stderr and "needs Dask's operator" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_scheduler_that_dies_before_it_answers_is_not_waited_for_without_end(
+    kernel: GuestKernel, cluster: kubernetes_lab.Cluster, tmp_path: Path
+) -> None:
+    cluster.scheduler_dies = True
+    with kubernetes_lab.serving(cluster) as config:
+        done = execute(config, tmp_path, **{"resource-timeout": 2})
+    assert done.returncode == 2 and "its scheduler did not answer within 26 s" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert cluster.deleted == ["warpbed-test"], "what was begun goes with the command"
