@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -14,20 +15,41 @@ from agent.namespaces import entered
 from plan.model import FlowPlan
 
 TAIL_CHARACTERS = 400
+THREADS_SINCE = (3, 16)
+"""iperf3's streams are threads from here on."""
+
+
+def interval_s(version: str | None, size_bytes: int | None) -> str:
+    """The interval of iperf3's reports: none, or its shortest, 0.1 s, where it would not notice the end of a number of bytes without.
+
+    version: the first line of `iperf3 --version`. With threads the one that ends a test sleeps until the next report, for ever where
+    there are none (tried with 3.18: it hangs in every transfer with -n and -i 0).
+    """
+    number = re.match(r"iperf (\d+)\.(\d+)", version or "")
+    threads = number is not None and (int(number[1]), int(number[2])) >= THREADS_SINCE
+    return "0.1" if threads and size_bytes is not None else "0"
 
 
 class Iperf3Flow:
     """A TCP transfer by unmodified iperf3: a server for one test and its client.
 
     A side whose node is another machine's has no pid here, and is left to that machine.
+
+    version: what iperf3 here says of itself
     """
 
     program = "iperf3"
 
     def __init__(
-        self, plan: FlowPlan, source_pid: int | None, destination_pid: int | None, address: str, out_dir: Path
+        self,
+        plan: FlowPlan,
+        source_pid: int | None,
+        destination_pid: int | None,
+        address: str,
+        out_dir: Path,
+        version: str | None = None,
     ) -> None:
-        self.plan = plan
+        self.plan, self._version = plan, version
         self._pids, self._address = {"client": source_pid, "server": destination_pid}, address
         self._files = {side: out_dir / f"{plan.name}.{side}.json" for side in ("server", "client")}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -39,7 +61,8 @@ class Iperf3Flow:
         plan = self.plan
         amount = ["-t", f"{plan.duration_s:g}"] if plan.size_bytes is None else ["-n", str(plan.size_bytes)]
         # the algorithm is that of the route of its ports: iperf3's own option comes after the first data
-        command = ["iperf3", "-c", self._address, "-p", str(plan.port), "-J", "-i", "0"]
+        interval = interval_s(self._version, plan.size_bytes)
+        command = ["iperf3", "-c", self._address, "-p", str(plan.port), "-J", "-i", interval]
         if plan.client_port is not None:
             command += ["--cport", str(plan.client_port)]
         if plan.pacing_bps is not None:

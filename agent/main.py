@@ -104,7 +104,8 @@ def _execute(plan: Plan, out_dir: Path, report: Callable[[str], None], facts: di
         report("calibrated")
     if plan.calibration == "only":
         return
-    run = _Run(plan, network, out_dir, setting.tracing, host_folder)
+    version = facts["environment"]["tools"]["iperf3"]
+    run = _Run(plan, network, out_dir, setting.tracing, host_folder, version)
     try:
         run.prepare()
         start_s = setting.pace.start_s(SETTLE_S, plan.start_grid_s)
@@ -145,7 +146,7 @@ def _idle_rtts(plan: Plan, network: AnyNetwork) -> dict[str, int]:
     return {f"{a} {b}": min(network.idle_rtt_ns(a, b) for _ in range(attempts)) for a, b in pairs}
 
 
-def _flow(flow: FlowPlan, plan: Plan, network: AnyNetwork, out_dir: Path) -> Iperf3Flow:
+def _flow(flow: FlowPlan, plan: Plan, network: AnyNetwork, out_dir: Path, iperf3: str | None) -> Iperf3Flow:
     source, destination = (
         network.pid(node) if network.owns(node) else None for node in (flow.source, flow.destination)
     )
@@ -153,7 +154,7 @@ def _flow(flow: FlowPlan, plan: Plan, network: AnyNetwork, out_dir: Path) -> Ipe
     if flow.app == "file":
         own_address = source_address(plan.network, flow.source, flow.destination)
         return FileFlow(flow, source, destination, address, out_dir, own_address)
-    return Iperf3Flow(flow, source, destination, address, out_dir)
+    return Iperf3Flow(flow, source, destination, address, out_dir, iperf3)
 
 
 def sampled_routers(plan: Plan) -> set[str]:
@@ -168,9 +169,17 @@ def sampled_routers(plan: Plan) -> set[str]:
 class _Run:
     """The processes and samplers of one run."""
 
-    def __init__(self, plan: Plan, network: AnyNetwork, out_dir: Path, tracing: Path, host_folder: str | None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        network: AnyNetwork,
+        out_dir: Path,
+        tracing: Path,
+        host_folder: str | None,
+        iperf3: str | None = None,
+    ) -> None:
         self._plan, self._network, self._out_dir, self._tracing = plan, network, out_dir, tracing
-        self._host_folder = host_folder
+        self._host_folder, self._iperf3 = host_folder, iperf3
         self.monitor: Monitor | None = None
         self._captures: list[TcpdumpCapture | KernelCapture] = []
         self.full_captures: list[str] = []
@@ -189,7 +198,7 @@ class _Run:
         for flow in plan.flows:
             if flow.app not in FLOW_APPS:
                 continue
-            self._flows.append(_flow(flow, plan, network, self._out_dir))
+            self._flows.append(_flow(flow, plan, network, self._out_dir, self._iperf3))
             self._flows[-1].start_server()
         self._prepare_traffic()
         if plan.tcp_probe and any(network.owns(flow.source) for flow in plan.flows):

@@ -82,6 +82,7 @@ SHORT = {
     "afifi2014/fig23-sack.yml": Short(40, "cca=ftat,seed=1"),
     "kato2012/claim6.yml": Short(4, "cca=ttfwc2,seed=1"),
     "kato2012/fig5.6-5.8-short.yml": Short(8, "tp=90,seed=1"),
+    "kato2012/fig5.6-5.8-64-queue-short.yml": Short(20, "tp=90,seed=1"),
     "kato2012/fig5.6-5.8-64-short.yml": Short(20, "tp=90,seed=1"),
     "kato2012/fig5.6-5.8-rises-short.yml": Short(8, "tp=90,seed=1"),
     "kato2012/fig5.11-5.12-short.yml": Short(8, "cca=ttfwc2,ab=120ms,seed=1"),
