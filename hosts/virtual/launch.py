@@ -6,7 +6,6 @@ from __future__ import annotations
 import compileall
 import functools
 import hashlib
-import os
 import subprocess
 import time
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from base.paths import ROOT, SENT_PACKAGES
 from hosts.base import Execution, Outcome, failure
 from hosts.virtual import boot, pinned
 from hosts.virtual.console import Console
+from hosts.virtual.stall import Stall
 from hosts.watch import error_of, facts_of, follow
 from network.model import path
 from plan.model import Plan
@@ -29,9 +29,6 @@ MEMORY_PER_FLOW_BYTES = 4 << 20
 MEMORY_PER_NODE_BYTES = 4 << 20
 MEMORY_PER_BDP = 6
 """Guest memory per byte in flight: the sender's copy, the clones under way and their overhead."""
-STALL_CPU_S = float(os.environ.get("WARPBED_STALL_S", "90"))
-"""CPU time that a guest may use without its clock moving on by a second: beyond it, it busy-loops."""
-STALL_WALL_S = 900.0
 
 
 @dataclass(frozen=True)
@@ -119,40 +116,3 @@ def execute(kernel: GuestKernel, run: Execution) -> Outcome:
         stopped = failure("kernel", "guest", "\n".join(console.disaster))
     error = stopped or error_of(console, facts, process.returncode, folder / "console.log", "guest", "boot")
     return Outcome(error, facts, time.monotonic() - started, console.virtual_s)
-
-
-class Stall:
-    """Patience in virtual time: a guest that uses CPU time while its clock stands still busy-loops."""
-
-    who = "guest"
-
-    def __init__(self, pid: int, patience: float = 1.0) -> None:
-        """patience: how many times as long a guest may take as one that the computer's own CPU executes"""
-        self._pid, self._last_wall, self._last_cpu_s = pid, time.monotonic(), 0.0
-        self._patience = patience
-
-    def moved(self) -> None:
-        self._last_wall, self._last_cpu_s = time.monotonic(), _cpu_s(self._pid)
-
-    def exhausted(self, virtual_s: float) -> str | None:
-        cpu_s, wall_s = _cpu_s(self._pid) - self._last_cpu_s, time.monotonic() - self._last_wall
-        if cpu_s <= self._patience * STALL_CPU_S and wall_s <= self._patience * STALL_WALL_S:
-            return None
-        return (
-            f"no progress for {wall_s:.0f} s ({cpu_s:.0f} s of CPU) at {virtual_s:g} virtual seconds: "
-            "something in the guest busy-loops, which virtual time cannot pass"
-        )
-
-
-def _cpu_s(pid: int) -> float:
-    """CPU seconds of a process and all that descend from it, living or reaped."""
-    total, todo = 0, [pid]
-    while todo:
-        here = todo.pop()
-        try:
-            fields = Path(f"/proc/{here}/stat").read_text().rsplit(")", 1)[1].split()
-            total += sum(int(value) for value in fields[11:15])
-            todo += [int(p) for p in Path(f"/proc/{here}/task/{here}/children").read_text().split()]
-        except OSError:
-            continue
-    return total / os.sysconf("SC_CLK_TCK")

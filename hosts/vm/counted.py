@@ -30,7 +30,8 @@ from hosts.remote import agent_files, unpack
 from hosts.virtual import pinned
 from hosts.virtual.boot import SYSTEM_PYTHON
 from hosts.virtual.console import Console
-from hosts.virtual.launch import Stall, memory_bytes, random_seed
+from hosts.virtual.launch import memory_bytes, random_seed
+from hosts.virtual.stall import Stall
 from hosts.vm import initramfs, qemu
 from hosts.vm.builds import Builds
 from hosts.watch import error_of, facts_of, follow, keep_facts

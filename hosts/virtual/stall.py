@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a guest whose clock stands still is given up."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+STALL_CPU_S = float(os.environ.get("WARPBED_STALL_S", "90"))
+"""CPU time that a guest may use without its clock moving on by a second: beyond it, it busy-loops."""
+STALL_WALL_S = 900.0
+"""How long a guest may sleep without its clock moving on. One that waits for a CPU does not sleep."""
+AWAKE = 0.25
+"""Share of that time in which a guest that has work to do is executed or waits for a CPU."""
+
+
+class Stall:
+    """Patience in virtual time: a guest that uses CPU time while its clock stands still busy-loops, one that sleeps is not woken any more.
+
+    A guest that others leave no CPU has all the time it needs.
+    """
+
+    who = "guest"
+
+    def __init__(self, pid: int, patience: float = 1.0) -> None:
+        """patience: how many times as long a guest may take as one that the computer's own CPU executes"""
+        self._pid, self._patience = pid, patience
+        self._wall, self._cpu_s, self._waited_s = time.monotonic(), 0.0, 0.0
+
+    def moved(self) -> None:
+        self._wall, self._cpu_s, self._waited_s = time.monotonic(), cpu_s(self._pid), waited_s(self._pid)
+
+    def exhausted(self, virtual_s: float) -> str | None:
+        used, since = cpu_s(self._pid) - self._cpu_s, time.monotonic() - self._wall
+        where = f"no progress for {since:.0f} s ({used:.0f} s of CPU) at {virtual_s:g} virtual seconds"
+        if used > self._patience * STALL_CPU_S:
+            return f"{where}: something in the guest busy-loops, which virtual time cannot pass"
+        if since <= self._patience * STALL_WALL_S or used + waited_s(self._pid) - self._waited_s > AWAKE * since:
+            return None
+        return f"{where}: the guest sleeps, and nothing wakes it"
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process and all that descend from it, living or reaped."""
+    total = 0
+    for here in _family(pid):
+        try:
+            fields = Path(f"/proc/{here}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        total += sum(int(value) for value in fields[11:15])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def waited_s(pid: int) -> float:
+    """Seconds that the threads of a process and of all that descend from it had work to do and no CPU, of those that live."""
+    total = 0
+    for here in _family(pid):
+        for thread in Path(f"/proc/{here}/task").glob("*/schedstat"):
+            try:
+                total += int(thread.read_text().split()[1])
+            except (OSError, IndexError):  # ended, or a kernel without CONFIG_SCHED_INFO
+                continue
+    return total / 1e9
+
+
+def _family(pid: int) -> Iterator[int]:
+    todo = [pid]
+    while todo:
+        here = todo.pop()
+        yield here
+        try:
+            todo += [int(p) for p in Path(f"/proc/{here}/task/{here}/children").read_text().split()]
+        except OSError:
+            continue

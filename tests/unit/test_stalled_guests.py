@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests whose clock stands still: given up where they burn CPU time or sleep, not where others leave them no CPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from base.linux import die_with_parent
+from hosts.virtual import stall
+from tests.waiting import wait_until
+
+BUSY = "while True: pass"
+
+
+@contextmanager
+def running(*lines: list[str]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    processes = [subprocess.Popen(line, preexec_fn=die_with_parent) for line in lines]
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def busy(*words: str) -> list[str]:
+    return [*words, sys.executable, "-I", "-S", "-c", BUSY]
+
+
+def test_one_that_sleeps_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(["sleep", "600"]) as (guest,):
+        patience = stall.Stall(guest.pid)
+        patience.moved()
+        assert patience.exhausted(3.0) is None, "a moment of sleep is none of it"
+        monkeypatch.setattr(stall, "STALL_WALL_S", 0.2)
+        wait_until(lambda: patience.exhausted(3.0) is not None, 60, while_running=guest)
+        words = patience.exhausted(3.0)
+        assert words is not None and "at 3 virtual seconds: the guest sleeps, and nothing wakes it" in words
+
+
+def test_one_that_burns_cpu_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stall, "STALL_CPU_S", 0.2)
+    with running(busy()) as (guest,):
+        patience = stall.Stall(guest.pid)
+        wait_until(lambda: patience.exhausted(0.5) is not None, 60, while_running=guest)
+        words = patience.exhausted(0.5)
+        assert words is not None and "at 0.5 virtual seconds: something in the guest busy-loops" in words
+
+
+def test_one_that_waits_for_a_cpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stall, "STALL_WALL_S", 0.2)
+    monkeypatch.setattr(stall, "STALL_CPU_S", 60.0)
+    one = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
+    with running(busy(*one, "nice", "-n", "19"), busy(*one), busy(*one)) as (guest, *_):
+        wait_until(lambda: stall.waited_s(guest.pid) > 0.1, 60, while_running=guest)
+        patience = stall.Stall(guest.pid)
+        patience.moved()
+        begun = time.monotonic()
+        wait_until(lambda: time.monotonic() - begun > 1.0, 60)
+        assert patience.exhausted(1.0) is None
+        assert stall.waited_s(guest.pid) > 5 * stall.cpu_s(guest.pid), "so little had it of the CPU"
+
+
+def test_processes_below_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stall, "STALL_CPU_S", 0.2)
+    with running(
+        [sys.executable, "-I", "-S", "-c", f"import os\npid = os.fork()\nif pid == 0:\n    {BUSY}\nos.wait()"]
+    ) as (guest,):
+        patience = stall.Stall(guest.pid)
+        wait_until(lambda: patience.exhausted(0.5) is not None, 60, while_running=guest)
