@@ -7,13 +7,18 @@ As root, with mmdebstrap. The root's packages come from where this machine's own
 mounts, processes, names and messages, and this machine's network. All of it ends and is removed with this program, however that ends.
 With --user the commands are an ordinary user's; what they ask for as root ("As root: apt-get …") is done as root, and the command
 is then repeated. Ends with the first exit code that is not 0.
+
+Both README's commands take some 25 GB and more than an hour. --keep FOLDER leaves the root there, for a further attempt with the same
+option: its clone is then brought to this checkout's commit, and what was installed, built and cached stays.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,6 +38,8 @@ PASSED = re.compile(
 """Variables that say how to reach the network."""
 COPIED = ("etc/resolv.conf", "etc/hosts", "etc/ssl/certs/ca-certificates.crt", "etc/pip.conf")
 MOST_REPEATS = 4
+LEAST_FREE_BYTES = 25_000_000_000
+"""What the whole of both README's commands takes, tests' folders and caches included."""
 ASKS_ROOT = re.compile(r"As root: (apt-get install .+)")
 
 ENTER = """
@@ -65,7 +72,13 @@ set +e
 
 
 def make(root: Path, suite: str) -> None:
-    """A minimal Debian with a clone of the checkout."""
+    """A minimal Debian with a clone of the checkout; of one that is there already, the clone is brought up to date."""
+    place = root / "srv/warpbed"
+    if place.is_dir():
+        trusted = ["git", "-c", f"safe.directory={place}", "-C", str(place)]
+        subprocess.run([*trusted, "fetch", "--quiet", str(ROOT), "HEAD"], check=True, stdout=sys.stderr)
+        subprocess.run([*trusted, "reset", "--quiet", "--hard", "FETCH_HEAD"], check=True, stdout=sys.stderr)
+        return
     stanza = re.sub(r"^Suites:.*$", f"Suites: {suite}", sources(), flags=re.MULTILINE)
     listing = root.with_name("sources")
     listing.write_text(stanza)
@@ -84,7 +97,7 @@ def make(root: Path, suite: str) -> None:
         if Path("/", name).is_file():
             (root / name).unlink(missing_ok=True)
             (root / name).write_bytes(Path("/", name).read_bytes())
-    clone = ["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(root / "srv/warpbed")]
+    clone = ["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(place)]
     subprocess.run(clone, check=True, stdout=sys.stderr)
 
 
@@ -140,17 +153,32 @@ def main() -> int:
     parser.add_argument("commands", nargs="+", help="shell commands, one after another, in the clone")
     parser.add_argument("--user", action="store_true", help="run them as an ordinary user")
     parser.add_argument("--cache", type=Path, help="folder that is Warpbed's cache there (default: a new one)")
+    parser.add_argument("--keep", type=Path, help="folder in which the root stays, and is found again")
     parser.add_argument("--folder", default="/var/tmp", help="where the root is made (default: %(default)s)")
     options = parser.parse_args()
     if os.geteuid() != 0:
         parser.error("making another root needs root")
-    folder = Path(tempfile.mkdtemp(prefix="warpbed-bare-", dir=options.folder))
-    with watching(remove_folder, str(folder)):  # what runs in it is killed at the same moment
+    place = options.keep.resolve() if options.keep else Path(options.folder)
+    place.mkdir(parents=True, exist_ok=True)
+    if (free := shutil.disk_usage(place).free) < LEAST_FREE_BYTES and not (place / "root").is_dir():
+        print(
+            f"bare_debian: {place} has {free / 1e9:.0f} GB free; all tests take {LEAST_FREE_BYTES / 1e9:.0f} GB",
+            file=sys.stderr,
+            flush=True,
+        )
+    folder = place if options.keep else Path(tempfile.mkdtemp(prefix="warpbed-bare-", dir=place))
+    # what runs in it is killed at the same moment
+    with contextlib.nullcontext() if options.keep else watching(remove_folder, str(folder)):
         root = folder / "root"
         make(root, options.suite)
         user = "guest" if options.user else "root"
         if options.user:
-            inside(root, "useradd --create-home --shell /bin/sh guest && chown -R guest: /srv/warpbed", "root", None)
+            inside(
+                root,
+                "id guest >/dev/null 2>&1 || useradd --create-home --shell /bin/sh guest; chown -R guest: /srv/warpbed",
+                "root",
+                None,
+            )
         for command in options.commands:
             start = time.monotonic()
             code = attempt(root, command, user, options.cache and options.cache.resolve())
