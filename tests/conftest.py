@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from base.errors import WarpbedError
+from base.paths import cache_dir
 from benchmarks import store_lab
 from hosts.virtual.kernel import find
 from hosts.virtual.launch import GuestKernel
@@ -113,3 +114,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr
     if is_whole and not config.option.keyword:
         durations.keep(durations.by_file(reports))
+        kept_results.forget(cache_dir())

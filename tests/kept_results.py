@@ -19,6 +19,7 @@ from base.paths import ROOT, cache_dir
 from collectors import native
 from hosts.virtual.kernel import find
 from hosts.virtual.userland import userland
+from kernels import upkeep
 from tests import lab
 
 FRESH = "WARPBED_FRESH_GUESTS"
@@ -27,6 +28,8 @@ MARKER = "complete"
 OTHERS = ("benchmarks", "dashboards", "docs", "playbooks", "store", "tests", "tools")
 """Folders of the checkout whose Python takes no part in executing an experiment."""
 MOST_BYTES = 400_000_000
+MOST_BYTES_OF_ALL = 8_000_000_000
+"""Of this and what `kept_raw` keeps, a multiple of what one state of the project has; each change of its code makes others."""
 
 
 @functools.cache
@@ -67,3 +70,15 @@ def run(folder: Path, name: str, text: str) -> dict[str, Any]:
     (folder / name).mkdir()
     (only,) = lab.runs(results(folder / name, text))
     return only
+
+
+def forget(cache: Path, most_bytes: int = MOST_BYTES_OF_ALL) -> int:
+    """Remove what was not used for longest, until no more than so many bytes are kept; returns how many entries went."""
+    kept = [entry for entry in upkeep.entries(cache) if entry.kind.split("/")[0] == FOLDER]
+    gone, total = 0, sum(entry.size for entry in kept)
+    for entry in sorted(kept, key=lambda one: one.idle, reverse=True):
+        if total <= most_bytes:
+            break
+        if upkeep.prune(cache, [entry], entry.idle):  # not one that a test has begun to use meanwhile
+            gone, total = gone + 1, total - entry.size
+    return gone
