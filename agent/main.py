@@ -176,7 +176,7 @@ class _Run:
         out_dir: Path,
         tracing: Path,
         host_folder: str | None,
-        iperf3: str | None = None,
+        iperf3: str | None,
     ) -> None:
         self._plan, self._network, self._out_dir, self._tracing = plan, network, out_dir, tracing
         self._host_folder, self._iperf3 = host_folder, iperf3

@@ -164,7 +164,10 @@ def kind(name: str, namespaced: bool) -> dict[str, Any]:
 
 def handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        # HTTP/1.0: a connection, and with it a thread, per request, as a client has it who asks again after its idle limit
+        protocol_version = (
+            "HTTP/1.0"  # a connection, and so a thread, per request, as for a client that was idle for long
+        )
+
         def log_message(self, *words: object) -> None:
             with (cluster.folder / "asked.log").open("a") as log:
                 log.write(f"{self.command} {self.path} {words}\n")

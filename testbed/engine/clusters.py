@@ -22,8 +22,6 @@ from testbed.engine import stub
 LOCAL = "local"
 CONNECT_S = 30
 """How long a scheduler may take to answer."""
-RESOURCE_S = 60
-"""How long a Kubernetes cluster may take to make a resource, where Dask's configuration does not say it."""
 KEPT_MESSAGES = 2
 """A scheduler keeps the last messages to each worker for its developers, and with them whole runs of 15 kB: Dask's thousand would be 15 GB
 for a thousand workers."""
@@ -67,8 +65,8 @@ def _kubernetes(workers: int) -> Any:
     operator: Any = importlib.import_module("dask_kubernetes.operator")
     dask, utils = (importlib.import_module(name) for name in ("dask", "dask.utils"))
     # three resources are waited for with this end, and then, without one, for a scheduler that may have died meanwhile
-    answers_s = utils.parse_timedelta(dask.config.get("distributed.comm.timeouts.connect", None) or CONNECT_S)
-    most_s = 3 * float(dask.config.get("kubernetes.resource-timeout", None) or RESOURCE_S) + answers_s
+    most_s = 3 * dask.config.get("kubernetes.resource-timeout")
+    most_s += utils.parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
 
     class Cluster(operator.KubeCluster):  # type: ignore[misc]
         def sync(self, work: Any, *arguments: Any, **named: Any) -> Any:
@@ -79,7 +77,8 @@ def _kubernetes(workers: int) -> Any:
             except TimeoutError as error:
                 if str(error) and not str(error).startswith("timed out after"):  # one of the resources
                     raise
-                raise TimeoutError(f"its scheduler did not answer within {most_s:g} s") from error
+                longer = "kubernetes.resource-timeout in Dask's configuration gives it longer"
+                raise TimeoutError(f"its scheduler did not answer within {most_s:g} s; {longer}") from error
 
     given = dask.config.get("kubernetes.env", None) or {}
     bound = {"DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": str(KEPT_MESSAGES)}
