@@ -22,6 +22,7 @@ from base.paths import ROOT, SENT_PACKAGES
 from hosts.base import Execution, Outcome
 from hosts.virtual import boot, launch
 from hosts.virtual.launch import GuestKernel
+from hosts.virtual.stall import descendants
 
 STOP_EVERY_S = 0.005
 TAKE_EVERY_S = 0.02
@@ -90,7 +91,7 @@ def _interrupted(kernel: GuestKernel, run: Execution) -> Outcome:
 
 def _interrupt(folder: str, ended: threading.Event, stopped: list[int]) -> None:
     while not ended.wait(STOP_EVERY_S):
-        guests = [pid for pid in _descendants(os.getpid()) if folder in _command_line(pid) and not _is_copy(pid)]
+        guests = [pid for pid in descendants(os.getpid()) if folder in _command_line(pid) and not _is_copy(pid)]
         for pid in guests:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
@@ -121,7 +122,7 @@ def _pressed(kernel: GuestKernel, run: Execution) -> Outcome:
 
 def _take(folder: str, ended: threading.Event, taken: list[int]) -> None:
     while not ended.wait(TAKE_EVERY_S):
-        for pid in [pid for pid in _descendants(os.getpid()) if folder in _command_line(pid)]:
+        for pid in [pid for pid in descendants(os.getpid()) if folder in _command_line(pid)]:
             with contextlib.suppress(OSError):
                 taken.append(_page_out(pid))
 
@@ -138,14 +139,6 @@ def _page_out(pid: int) -> int:
     finally:
         os.close(handle)
     return asked
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in task.read_text().split():
-                yield int(child)
-                yield from _descendants(int(child))
 
 
 def _command_line(pid: int) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ class Stall:
 def cpu_s(pid: int) -> float:
     """CPU seconds of a process and all that descend from it, living or reaped."""
     total = 0
-    for here in _family(pid):
+    for here in (pid, *descendants(pid)):
         try:
             fields = Path(f"/proc/{here}/stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
@@ -57,7 +58,7 @@ def cpu_s(pid: int) -> float:
 def waited_s(pid: int) -> float:
     """Seconds that the threads of a process and of all that descend from it had work to do and no CPU, of those that live."""
     total = 0
-    for here in _family(pid):
+    for here in (pid, *descendants(pid)):
         for thread in Path(f"/proc/{here}/task").glob("*/schedstat"):
             try:
                 total += int(thread.read_text().split()[1])
@@ -66,12 +67,10 @@ def waited_s(pid: int) -> float:
     return total / 1e9
 
 
-def _family(pid: int) -> Iterator[int]:
-    todo = [pid]
-    while todo:
-        here = todo.pop()
-        yield here
-        try:
-            todo += [int(p) for p in Path(f"/proc/{here}/task/{here}/children").read_text().split()]
-        except OSError:
-            continue
+def descendants(pid: int) -> Iterator[int]:
+    """The processes below one, those that live."""
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in task.read_text().split():
+                yield int(child)
+                yield from descendants(int(child))
