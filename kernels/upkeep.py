@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,10 +51,10 @@ class Entry:
     """Seconds since it was last used."""
 
 
-def entries(cache: Path) -> Iterator[Entry]:
-    """All entries, by kind and name."""
+def entries(cache: Path, kinds: Iterable[str] = KINDS) -> Iterator[Entry]:
+    """All entries of these kinds, by kind and name."""
     now = time.time()
-    for kind in sorted(KINDS):
+    for kind in sorted(kinds):
         folder = cache / kind
         if not folder.is_dir():
             continue

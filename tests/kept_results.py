@@ -74,7 +74,7 @@ def run(folder: Path, name: str, text: str) -> dict[str, Any]:
 
 def forget(cache: Path, most_bytes: int = MOST_BYTES_OF_ALL) -> int:
     """Remove what was not used for longest, until no more than so many bytes are kept; returns how many entries went."""
-    kept = [entry for entry in upkeep.entries(cache) if entry.kind.split("/")[0] == FOLDER]
+    kept = list(upkeep.entries(cache, (FOLDER, f"{FOLDER}/raw")))
     gone, total = 0, sum(entry.size for entry in kept)
     for entry in sorted(kept, key=lambda one: one.idle, reverse=True):
         if total <= most_bytes:
