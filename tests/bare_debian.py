@@ -158,6 +158,8 @@ def main() -> int:
     options = parser.parse_args()
     if os.geteuid() != 0:
         parser.error("making another root needs root")
+    if shutil.which("mmdebstrap") is None:
+        parser.error("mmdebstrap is not installed. As root: apt-get install --no-install-recommends mmdebstrap")
     place = options.keep.resolve() if options.keep else Path(options.folder)
     place.mkdir(parents=True, exist_ok=True)
     if (free := shutil.disk_usage(place).free) < LEAST_FREE_BYTES and not (place / "root").is_dir():
