@@ -21,6 +21,7 @@ from hosts.vm.builds import find as find_builds
 from store import debian_server
 from tests import alone, durations, kept_results, lab, needs, reaper, surroundings
 from tests.sshhosts import SshHosts
+from tests.waiting import wait_until
 
 surroundings.settle(os.environ)
 
@@ -39,6 +40,18 @@ settings.load_profile("warpbed")
 def pytest_configure(config: pytest.Config) -> None:
     reaper.start()
     config.pluginmanager.register(durations.CpuTime())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_goes_on(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No process of a file's tests is there once they are over: it would take the others' CPU."""
+    yield
+    try:
+        wait_until(lambda: not reaper.left_by(request.node.nodeid), 20)
+    except AssertionError:
+        left = reaper.left_by(request.node.nodeid)
+        reaper.kill(list(left))
+        assert not left, "\n".join(left.values())
 
 
 @pytest.fixture(scope="session")

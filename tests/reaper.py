@@ -62,6 +62,25 @@ def marked(mark: str) -> Iterator[int]:
                 yield int(entry.parent.name)
 
 
+def left_by(module: str) -> dict[int, str]:
+    """Process → its command line, of those that a test of this file started (not its fixtures) and that still are there.
+
+    Known by the variable that pytest sets: one that was started with an environment without it is not found.
+    """
+    there = {}
+    for pid in marked(os.environ[NAME]):
+        with contextlib.suppress(OSError):
+            folder = Path(f"/proc/{pid}")
+            variables = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
+            test = next((value for value in variables if value.startswith("PYTEST_CURRENT_TEST=")), "")
+            line = (folder / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ").strip()
+            if (
+                test.startswith(f"PYTEST_CURRENT_TEST={module}::") and test.endswith("(call)") and line
+            ):  # none: a zombie
+                there[pid] = f"{line[:200]}, of {test.partition('=')[2]}"
+    return there
+
+
 def kill(pids: list[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):

@@ -40,6 +40,8 @@ class Stall:
             return f"{where}: something in the guest busy-loops, which virtual time cannot pass"
         if since <= self._patience * STALL_WALL_S or used + waited_s(self._pid) - self._waited_s > AWAKE * since:
             return None
+        if is_runnable(self._pid):  # the kernel counts a wait for a CPU only when it is over
+            return None
         return f"{where}: the guest sleeps, and nothing wakes it"
 
 
@@ -65,6 +67,16 @@ def waited_s(pid: int) -> float:
             except (OSError, IndexError):  # ended, or a kernel without CONFIG_SCHED_INFO
                 continue
     return total / 1e9
+
+
+def is_runnable(pid: int) -> bool:
+    """Whether a thread of a process or of one that descends from it is executed or waits for a CPU at this moment."""
+    for here in (pid, *descendants(pid)):
+        for thread in Path(f"/proc/{here}/task").glob("*/stat"):
+            with contextlib.suppress(OSError):
+                if thread.read_text().rsplit(")", 1)[1].split()[0] == "R":
+                    return True
+    return False
 
 
 def descendants(pid: int) -> Iterator[int]:

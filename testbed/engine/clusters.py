@@ -157,11 +157,13 @@ def client_of(scheduler: str, kind: str, workers: int) -> Iterator[Any]:
         }
     )
     with contextlib.ExitStack() as stack:
+        # a command dies of what its reader closes (testbed.cli), but not of what a scheduler or a worker closes
+        stack.enter_context(_ignored(signal.SIGPIPE))
         try:
             if scheduler:
                 client = stack.enter_context(distributed.Client(scheduler, timeout=CONNECT_S, set_as_default=False))
             else:
-                with _undisturbed():  # Ctrl-C is for this process, which ends its workers in order
+                with _ignored(signal.SIGINT):  # Ctrl-C is for this process, which ends its workers in order
                     cluster = stack.enter_context(KINDS[kind](workers))
                 client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
         except (OSError, ImportError, ValueError, RuntimeError, TimeoutError) as error:
@@ -171,10 +173,10 @@ def client_of(scheduler: str, kind: str, workers: int) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """What is started in the body ignores SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _ignored(number: int) -> Iterator[None]:
+    """The body, and what is started in it, ignores a signal."""
+    before = signal.signal(number, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests import lab
+import pytest
+
+from tests import lab, reaper
 from tests.waiting import wait_until
 
 STARTS = """
@@ -46,3 +48,14 @@ subprocess.run(["sh", "-c", "setsid sleep {seconds} & exit 0"], start_new_sessio
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, cwd=lab.ROOT, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert not lab.processes_with(seconds)
+
+
+def test_what_a_test_leaves_running_is_found(request: pytest.FixtureRequest) -> None:
+    """Also where its parent is dead; conftest asks at the end of each file."""
+    here = request.node.nodeid.partition("::")[0]
+    assert not reaper.left_by(here)
+    subprocess.run(["sh", "-c", "sleep 610 >/dev/null 2>&1 &"], check=True)
+    wait_until(lambda: [line.partition(", of ")[0] for line in reaper.left_by(here).values()] == ["sleep 610"], 20)
+    reaper.kill(list(reaper.left_by(here)))
+    wait_until(lambda: not reaper.left_by(here), 20)
+    assert not reaper.left_by("tests/unit/test_other.py")

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,14 @@ from hosts.virtual import stall
 from tests.waiting import wait_until
 
 BUSY = "while True: pass"
+BUSY_CHILD = """
+import os
+parent = os.getpid()
+if os.fork():
+    os.wait()
+while os.getppid() == parent:  # killed with its parent, not after the tests
+    pass
+"""
 
 
 @contextmanager
@@ -65,13 +75,29 @@ def test_one_that_waits_for_a_cpu_is_waited_for(monkeypatch: pytest.MonkeyPatch)
         begun = time.monotonic()
         wait_until(lambda: time.monotonic() - begun > 1.0, 60)
         assert patience.exhausted(1.0) is None
-        assert stall.waited_s(guest.pid) > 5 * stall.cpu_s(guest.pid), "so little had it of the CPU"
+        wait_until(
+            lambda: stall.waited_s(guest.pid) > 5 * stall.cpu_s(guest.pid), 60, say=lambda: "it had too much of the CPU"
+        )
+
+
+def test_one_that_never_gets_a_cpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it gets one the kernel counts none of the time for which it has waited."""
+    monkeypatch.setattr(stall, "STALL_WALL_S", 0.2)
+    monkeypatch.setattr(stall, "waited_s", lambda pid: 0.0)
+    with running(busy("nice", "-n", "19")) as (guest,):
+        patience = stall.Stall(guest.pid)
+        wait_until(lambda: Path(f"/proc/{guest.pid}/cmdline").read_bytes().endswith(f"{BUSY}\0".encode()), 60)
+        patience.moved()
+        monkeypatch.setattr(stall, "cpu_s", lambda pid: 0.0)
+        begun = time.monotonic()
+        wait_until(lambda: time.monotonic() - begun > 0.5, 60)
+        assert patience.exhausted(1.0) is None
+        os.kill(guest.pid, signal.SIGSTOP)
+        wait_until(lambda: patience.exhausted(1.0) is not None, 60)
 
 
 def test_processes_below_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stall, "STALL_CPU_S", 0.2)
-    with running(
-        [sys.executable, "-I", "-S", "-c", f"import os\npid = os.fork()\nif pid == 0:\n    {BUSY}\nos.wait()"]
-    ) as (guest,):
+    with running([sys.executable, "-I", "-S", "-c", BUSY_CHILD]) as (guest,):
         patience = stall.Stall(guest.pid)
         wait_until(lambda: patience.exhausted(0.5) is not None, 60, while_running=guest)
