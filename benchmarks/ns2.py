@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cross traffic of Yu 2009 Fig 4-33 in ns-2, the thesis' own simulator, beside the windows that the thesis prints.
+"""Two settings of Yu 2009 in ns-2, the thesis' own simulator, beside what the thesis prints.
 
-    ./warpbed exec python -m benchmarks.ns2 [--seeds N] [--page]
+    ./warpbed exec python -m benchmarks.ns2 [windows | transfers] [--seeds N] [--page]
 
-As root: apt-get install ns2 (Debian 12 has 2.35; the thesis used 2.28). What the thesis leaves open (the first threshold, the place of the
-fifth pair, that hosts take no time) is right where ns-2 then has the thesis' windows after 500 s. No run of Warpbed takes part.
-Some minutes per rate and seed. --page writes the table of docs/reproduction.md.
+As root: apt-get install ns2 (Debian 12 has 2.35; the thesis used 2.28). No run of Warpbed takes part: what the thesis leaves open is right
+where ns-2 then has the thesis' numbers.
+
+  windows    the cross traffic of Fig 4-33 when the connection in question begins, at 500 s; minutes per rate and seed
+  transfers  Reno's connections of Figs 2-2 and 2-3 at 16 Mbit/s, for delays of the access links, which are lost with Fig 2-2
+
+--page writes the tables of docs/reproduction.md.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,21 +28,26 @@ from base.files import replace_text
 from base.paths import ROOT
 from schema.catalogue import catalogues
 
-SCRIPT = Path(__file__).parent / "ns2_parking_lot.tcl"
+PARKING_LOT, STAR = (Path(__file__).parent / f"ns2_{name}.tcl" for name in ("parking_lot", "star"))
 PAGE = ROOT / "docs/reproduction.md"
-MARK = re.compile(r"(<!-- measured: ns-2 -->\n).*?(<!-- end -->)", re.DOTALL)
 ENTRY = "yu2009-claim4.6.3"
 RATES_MBPS = (25, 50, 100)
 FIRST_SSTHRESH, UNTIL_S = 32, 500
-OVERHEADS_S = {"none": 0.0, "a packet's time at 25 Mbit/s": 0.000333}
-"""What a host takes for a packet: a random time up to this one. The thesis names none, and ns-2's default is none."""
+OVERHEAD_S = 0.000333
+"""A host takes a random time up to this one for a packet: what one takes at 25 Mbit/s. The thesis names none, and ns-2's default is none."""
+STAR_MBPS, STAR_OVERHEAD_S, STAR_UNTIL_S = 16, 0.00052, 3000
+ACCESS_MS = (1, 5, 10, 15, 20, 25, 30, 35, 40)
+
+
+def asked(script: Path, *arguments: float) -> list[float]:
+    """The numbers that ns-2 prints. Raises CalledProcessError where it fails."""
+    done = subprocess.run(["ns", str(script), *map(str, arguments)], check=True, capture_output=True, text=True)
+    return [float(word) for word in done.stdout.split()]
 
 
 def window(rate_mbps: int, seed: int, overhead_s: float, until_s: float = UNTIL_S) -> float:
-    """Mean window of the five connections over the whole path, packets. Raises CalledProcessError where ns-2 fails."""
-    arguments = [str(value) for value in (rate_mbps, seed, FIRST_SSTHRESH, overhead_s, until_s)]
-    done = subprocess.run(["ns", str(SCRIPT), *arguments], check=True, capture_output=True, text=True)
-    return float(done.stdout)
+    """Mean window of the five connections over the whole path, packets."""
+    return asked(PARKING_LOT, rate_mbps, seed, FIRST_SSTHRESH, overhead_s, until_s)[0]
 
 
 def published() -> dict[int, float]:
@@ -49,38 +58,74 @@ def published() -> dict[int, float]:
     return {int(rate): float(value) for rate, value in numbers[0]["rows"]}
 
 
-def table(seeds: int, rates: Sequence[int] = RATES_MBPS, until_s: float = UNTIL_S, jobs: int = 2) -> Iterator[str]:
-    """Markdown, a row per rate: the thesis' window, and ns-2's with each overhead as the mean over seeds and the least and largest."""
+def windows(seeds: int, jobs: int, rates: Sequence[int] = RATES_MBPS) -> Iterator[str]:
+    """Markdown, a row per rate: the thesis' window, and ns-2's as the mean over seeds with the least and the largest."""
     printed = published()
-    yield f"| Mbit/s | thesis | {' | '.join(f'ns-2, overhead {name}' for name in OVERHEADS_S)} |"
-    yield "|---" * (2 + len(OVERHEADS_S)) + "|"
+    yield "| Mbit/s | thesis | ns-2 | ns-2, hosts take up to 0.333 ms for a packet |"
+    yield "|---|---|---|---|"
     with ThreadPoolExecutor(jobs) as pool:
-        asked = {
-            (rate, name): [pool.submit(window, rate, seed, overhead_s, until_s) for seed in range(1, seeds + 1)]
+        runs = {
+            (rate, overhead_s): [pool.submit(window, rate, seed, overhead_s) for seed in range(1, seeds + 1)]
             for rate in rates
-            for name, overhead_s in OVERHEADS_S.items()
+            for overhead_s in (0.0, OVERHEAD_S)
         }
         for rate in rates:
-            found = [[one.result() for one in asked[rate, name]] for name in OVERHEADS_S]
+            found = [[run.result() for run in runs[rate, overhead_s]] for overhead_s in (0.0, OVERHEAD_S)]
             cells = [f"{statistics.fmean(w):.1f} ({min(w):.1f} to {max(w):.1f})" for w in found]
             yield f"| {rate} | {printed[rate]} | {' | '.join(cells)} |"
 
 
+def transfers(seeds: int, jobs: int, delays_ms: Sequence[int] = ACCESS_MS) -> Iterator[str]:
+    """Markdown, a row per delay: packets of all connections in their first 5 s, and in all; means over seeds."""
+    yield "| access links | first 5 s | in all | first 5 s, hosts take up to 0.52 ms for a packet | in all |"
+    yield "|---|---|---|---|---|"
+    overheads = (0.0, STAR_OVERHEAD_S)
+    with ThreadPoolExecutor(jobs) as pool:
+        runs = {
+            (delay, overhead_s): [
+                pool.submit(asked, STAR, STAR_MBPS, seed, delay, overhead_s, STAR_UNTIL_S)
+                for seed in range(1, seeds + 1)
+            ]
+            for delay in delays_ms
+            for overhead_s in overheads
+        }
+        for delay in delays_ms:
+            cells = []
+            for overhead_s in overheads:
+                counts = [run.result()[1:] for run in runs[delay, overhead_s]]
+                cells += [f"{statistics.fmean(column):.0f}" for column in zip(*counts, strict=True)]
+            yield f"| {delay} ms | {' | '.join(cells)} |"
+
+
+TABLES: dict[str, Callable[[int, int], Iterator[str]]] = {"windows": windows, "transfers": transfers}
+
+
+def mark(name: str) -> re.Pattern[str]:
+    """Where a table is in docs/reproduction.md."""
+    return re.compile(rf"(<!-- measured: ns-2 {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def put(page: str, name: str, lines: Sequence[str]) -> str:
+    """The page with these lines as a table."""
+    return mark(name).sub(lambda match: f"{match[1]}{chr(10).join(lines)}\n{match[2]}", page)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ns2", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("table", nargs="*", choices=[*TABLES, []], help="which of them (default: all)")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--page", action="store_true", help="write the table of docs/reproduction.md")
+    parser.add_argument("--page", action="store_true", help="write the tables of docs/reproduction.md")
     options = parser.parse_args()
     if shutil.which("ns") is None:
         parser.error("ns-2 is not installed. As root: apt-get install --no-install-recommends ns2")
-    lines = []
-    for line in table(options.seeds, jobs=options.jobs):
-        print(line, flush=True)
-        lines.append(line)
-    if options.page:
-        block = "\n".join(lines)
-        replace_text(PAGE, MARK.sub(lambda match: f"{match[1]}{block}\n{match[2]}", PAGE.read_text()))
+    for name in options.table or TABLES:
+        lines = []
+        for line in TABLES[name](options.seeds, options.jobs):
+            print(line, flush=True)
+            lines.append(line)
+        if options.page:
+            replace_text(PAGE, put(PAGE.read_text(), name, lines))
     return 0
 
 

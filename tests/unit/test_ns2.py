@@ -27,18 +27,28 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_row_has_the_thesis_window_and_ns2s_means(asked: Path) -> None:
-    lines = list(ns2.table(3, (25, 50), jobs=1))
+    lines = list(ns2.windows(3, 1, (25, 50)))
     assert [line.split(" | ")[:3] for line in lines[2:]] == [
         ["| 25", "62.8", "2.0 (1.0 to 3.0)"],
         ["| 50", "218.9", "2.0 (1.0 to 3.0)"],
     ]
     calls = asked.read_text().splitlines()
-    assert len(calls) == 3 * 2 * len(ns2.OVERHEADS_S)
-    assert calls[0] == f"{ns2.SCRIPT} 25 1 32 0.0 500"
+    assert len(calls) == 3 * 2 * 2
+    assert calls[0] == f"{ns2.PARKING_LOT} 25 1 32 0.0 500"
 
 
-def test_the_page_has_a_place_for_the_table() -> None:
-    assert len(ns2.MARK.findall(ns2.PAGE.read_text())) == 1
+def test_a_row_has_what_transfers_deliver(asked: Path) -> None:
+    """The stand-in prints the third of its arguments, the seed; ns-2 prints connections first."""
+    program = asked.parent / "ns"
+    program.write_text(program.read_text().replace('echo "$3" ', 'echo 600 "$3" "$4" '))
+    assert list(ns2.transfers(2, 1, (5, 40)))[2:] == ["| 5 ms | 2 | 5 | 2 | 5 |", "| 40 ms | 2 | 40 | 2 | 40 |"]
+
+
+def test_the_page_has_a_place_for_each_table() -> None:
+    page = ns2.PAGE.read_text()
+    for name in ns2.TABLES:
+        assert len(ns2.mark(name).findall(page)) == 1
+        assert ns2.put(page, name, ["| a |", "|---|"]).count("| a |\n|---|\n<!-- end -->") == 1
 
 
 @pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")

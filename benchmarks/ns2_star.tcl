@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+# Yu 2009 Fig 2-2's star in ns-2: what a server's Reno connections deliver in their first five seconds and in all.
+#
+#     ns ns2_star.tcl MBIT_PER_S SEED ACCESS_DELAY_MS OVERHEAD_S UNTIL_S
+#
+# Prints connections, packets acknowledged in the first five seconds of each, and packets acknowledged in all.
+
+lassign $argv rate seed access overhead until
+
+set ns [new Simulator]
+set draws [new RNG]
+$draws seed $seed
+$defaultRNG seed $seed; # of overhead_
+set gap [new RandomVariable/Exponential]
+$gap use-rng $draws
+$gap set avg_ 5.0
+set life [new RandomVariable/Pareto]
+$life use-rng $draws
+$life set avg_ 100.0
+$life set shape_ 1.35
+
+proc connect {a b rate delay packets} {
+    global ns
+    $ns duplex-link $a $b $rate $delay DropTail
+    $ns queue-limit $a $b $packets
+    $ns queue-limit $b $a $packets
+}
+
+proc host {router} {
+    global ns access
+    set node [$ns node]
+    connect $node $router 100Mb ${access}ms 1000
+    return $node
+}
+
+proc connection {from to} {
+    global ns overhead
+    set sender [new Agent/TCP/Reno]
+    $sender set window_ 100
+    $sender set packetSize_ 1000; # 40 bytes of headers are added
+    $sender set overhead_ $overhead
+    set receiver [new Agent/TCPSink]
+    $ns attach-agent $from $sender
+    $ns attach-agent $to $receiver
+    $ns connect $sender $receiver
+    set source [new Application/FTP]
+    $source attach-agent $sender
+    return [list $sender $source]
+}
+
+proc begin {sender source} {
+    $sender set ssthresh_ 10; # a simulation's start has reset what was set before
+    $source start
+}
+
+foreach name {r1 r2 r3} {
+    set $name [$ns node]
+}
+connect $r1 $r2 ${rate}Mb 50ms 50
+connect $r2 $r3 ${rate}Mb 50ms 50
+set server [host $r1]
+for {set i 0} {$i < 5} {incr i} {
+    set client($i) [host $r3]
+    lassign [connection [host $r1] [host $r2]] sender source
+    $ns at [$draws uniform 0 5] "begin $sender $source"
+}
+
+set first 0
+set whole 0
+proc count {variable sender} {
+    upvar #0 $variable sum
+    set sum [expr {$sum + [$sender set ack_]}]
+}
+
+set connections 0
+for {set at [$gap value]} {$at < $until} {set at [expr {$at + [$gap value]}]} {
+    incr connections
+    lassign [connection $server $client([expr {int([$draws uniform 0 5])}])] sender source
+    set end [expr {min($at + [$life value], $until)}]
+    $ns at $at "begin $sender $source"
+    $ns at [expr {min($at + 5, $end)}] "count first $sender"
+    $ns at $end "count whole $sender; $source stop; $sender set window_ 0"
+}
+$ns at [expr {$until + 0.001}] {puts "$connections $first $whole"; exit 0}
+$ns run
