@@ -12,6 +12,7 @@ from schema.claims import (
     Curve,
     Difference,
     Greater,
+    Mostly,
     Near,
     Order,
     Ratio,
@@ -55,10 +56,11 @@ def _relation(claim: Claim) -> str:
         case Same(experiment=experiment, where=where, tolerance=tolerance):
             there = f" at {place(where)}" if where else ""
             return f"the same as in {experiment}{there} ± {_amount(tolerance)}"
-        case Bounds(min=least, max=most):
+        case Bounds(min=least, max=most) as relation:
+            often = "in most runs " if isinstance(relation, Mostly) else ""
             if least is None:
-                return f"≤ {most:g}"
-            return f"≥ {least:g}" if most is None else f"{least:g} … {most:g}"
+                return f"{often}≤ {most:g}"
+            return f"{often}≥ {least:g}" if most is None else f"{often}{least:g} … {most:g}"
 
 
 def _side(side: Side) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -35,14 +35,21 @@ def _quantile(probability: float, degrees: int) -> float:
 
 @dataclass(frozen=True)
 class Term:
+    """within: in place of the number, 1 where it lies within these bounds and 0 where it does not: the mean is the runs' share"""
+
     weight: float
     cell: Cell
     metric: str
+    within: tuple[float, float] | None = None
 
     def by_seed(self) -> dict[int | None, float]:
         """The metric's number in each run that counts and has it; runs without a seed of their own cannot be paired."""
         numbers = {run.seed: lookup(dict(run.metrics), self.metric) for run in self.cell.counted}
-        return {seed: float(value) for seed, value in numbers.items() if is_number(value)}
+        found = {seed: float(value) for seed, value in numbers.items() if is_number(value)}
+        if self.within is None:
+            return found
+        low, high = self.within
+        return {seed: float(low <= value <= high) for seed, value in found.items()}
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,41 @@ class Spread:
         return None
 
 
+class ShareSpread(Spread):
+    """How well a share of runs is known: the binomial distribution's exact interval (Clopper and Pearson), not Student's."""
+
+    def interval(self, tail: float) -> Interval | None:
+        return Interval(self.mean, self.mean) if self.exact else _of_share(round(self.mean * self.n), self.n, tail)
+
+    def more_for(self, distance: float, tail: float, most: int) -> int | None:
+        """As if the share remained what it is, and the bound were on the side of a half."""
+        if self.exact or distance <= 0:
+            return None
+        for n in _sizes(self.n + 1, most):
+            there = _of_share(round(self.mean * n), n, tail)
+            if (self.mean - there.low if self.mean > 0.5 else there.high - self.mean) <= distance:
+                return n - self.n
+        return None
+
+
+def _of_share(k: int, n: int, tail: float) -> Interval:
+    """The shares with which k of n or more, and k of n or fewer, are at least as likely as `tail`."""
+
+    def solved(chance: Callable[[float], float], rising: bool) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            share = (low + high) / 2
+            low, high = (share, high) if (chance(share) < tail) == rising else (low, share)
+        return (low + high) / 2
+
+    def up_to(most: int, share: float) -> float:
+        return sum(math.comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(most + 1))
+
+    least = 0.0 if k == 0 else solved(lambda share: 1 - up_to(k - 1, share), rising=True)
+    greatest = 1.0 if k == n else solved(lambda share: up_to(k, share), rising=False)
+    return Interval(least, greatest)
+
+
 def spread(terms: Sequence[Term], constant: float = 0.0) -> Spread | None:
     """The contrast over the runs that count; None where a cell has no run with the metric."""
     numbers = [term.by_seed() for term in terms]
@@ -97,6 +139,8 @@ def spread(terms: Sequence[Term], constant: float = 0.0) -> Spread | None:
     if all(fixed):
         mean = constant + sum(term.weight * _mean(values) for term, values in zip(terms, numbers, strict=True))
         return Spread(mean, 0.0, 0.0, 1, paired=False, exact=True)
+    if len(terms) == 1 and terms[0].within is not None:
+        return ShareSpread(_mean(numbers[0]), 0.0, 0.0, len(numbers[0]), paired=False, exact=False)
     moving = [values for values, still in zip(numbers, fixed, strict=True) if not still]
     shared = sorted(seed for seed in set.intersection(*map(set, moving)) if seed is not None)
     if len(shared) >= 2:

@@ -25,6 +25,7 @@ from schema.claims import (
     Curve,
     Difference,
     Greater,
+    Mostly,
     Near,
     Order,
     Ratio,
@@ -110,6 +111,9 @@ def alternatives(claim: Claim, group: Group, others: Others) -> Alternatives:
             return [_crossing(claim, relation, group)]
         case Near():
             return [[_bounded(claim, group, *relation.interval)]]
+        case Mostly():  # before what it is a kind of
+            term = Term(1.0, group.cell({}), str(claim.metric), within=relation.interval)
+            return [[Statement(f"share of the runs in which {claim.metric} is so", (term,), low=0.5, strict=True)]]
         case Bounds():
             return [[_bounded(claim, group, *relation.interval)]]
         case Curve():

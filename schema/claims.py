@@ -268,7 +268,23 @@ class Bounds(Model):
         return -math.inf if self.min is None else self.min, math.inf if self.max is None else self.max
 
 
-RELATIONS = ("greater", "ratio", "difference", "order", "trend", "crossing", "near", "curve", "same", "bounds")
+class Mostly(Bounds):
+    """In more than half of the runs the metric is at least min, at most max: what a figure of one typical run says."""
+
+
+RELATIONS = (
+    "greater",
+    "ratio",
+    "difference",
+    "order",
+    "trend",
+    "crossing",
+    "near",
+    "curve",
+    "same",
+    "bounds",
+    "mostly",
+)
 
 
 class Claim(Model):
@@ -304,6 +320,7 @@ class Claim(Model):
     curve: Curve | None = None
     same: Same | None = None
     bounds: Bounds | None = None
+    mostly: Mostly | None = None
 
     @model_validator(mode="after")
     def _one_relation(self) -> Claim:

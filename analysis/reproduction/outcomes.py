@@ -22,7 +22,7 @@ from analysis import claims, published
 from analysis.models.checks import Check, Kind
 from analysis.table import number
 from schema.catalogue import Entry
-from schema.claims import Bounds, Claim, Crossing, Curve, Difference, Greater, Near, Order, Ratio, Same, Trend
+from schema.claims import Bounds, Claim, Crossing, Curve, Difference, Greater, Mostly, Near, Order, Ratio, Same, Trend
 
 Outcome = Literal[
     "agrees",
@@ -196,6 +196,8 @@ def _measured(claim: Claim, seen: claims.Seen) -> str:
             return f"{number(known[0] / known[1])} ({shown})"
         return f"{where}: {shown}" if isinstance(claim.relation, Order | Trend | Crossing) else shown
     assert seen.spread is not None  # such statements are not asked for
+    if isinstance(claim.relation, Mostly):
+        return f"{round(seen.spread.mean * seen.spread.n)} of {seen.spread.n} runs"
     return _with_interval(seen.spread.mean, seen.interval, exact=seen.spread.exact)
 
 
@@ -217,9 +219,10 @@ def _asked(claim: Claim) -> str:
         return number(relation.value)
     if isinstance(relation, Bounds):
         low, high = relation.interval
+        often = "in most runs " if isinstance(relation, Mostly) else ""
         if math.isinf(low):
-            return f"at most {number(high)}"
-        return f"at least {number(low)}" if math.isinf(high) else f"{number(low)} to {number(high)}"
+            return f"{often}at most {number(high)}"
+        return f"{often}at least {number(low)}" if math.isinf(high) else f"{often}{number(low)} to {number(high)}"
     if isinstance(relation, Ratio | Difference):
         return " to ".join(map(number, relation.within))
     return ""

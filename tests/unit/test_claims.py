@@ -152,6 +152,34 @@ def test_an_order_of_several_and_of_metrics() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("lossy", "runs", "outcome"),
+    [
+        (5, 5, "undecided"),
+        (6, 6, "holds"),
+        (0, 6, "contradicted"),
+        (10, 12, "holds"),
+        (9, 12, "undecided"),
+        (2, 12, "contradicted"),
+        (1, 2, "undecided"),
+    ],
+)
+def test_mostly_asks_for_more_than_half_of_the_runs(lossy: int, runs: int, outcome: str) -> None:
+    decision = claimed(cell([100.0 + i for i in range(lossy)] + [0.0] * (runs - lossy), cca="a"), mostly={"min": 1})
+    assert decision.outcome == outcome
+    if (lossy, runs) == (5, 5):
+        assert decision.more == 1
+
+
+def test_the_interval_of_a_share_is_exact() -> None:
+    """All of n: the share whose n-th power is the tail. 2 of 12: the terms of the binomial distribution up to 2 add up to it."""
+    whole, none = contrasts._of_share(5, 5, 0.025), contrasts._of_share(0, 5, 0.025)
+    assert (whole.low, whole.high) == (pytest.approx(0.025 ** (1 / 5)), 1.0)
+    assert (none.low, none.high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 5)))
+    p = contrasts._of_share(2, 12, 0.025).high
+    assert (1 - p) ** 12 + 12 * p * (1 - p) ** 11 + 66 * p**2 * (1 - p) ** 10 == pytest.approx(0.025)
+
+
 def test_ratio_difference_near_and_bounds() -> None:
     runs = cell([6.0, 6.1, 5.9], cca="a") + cell([4.0, 4.05, 3.95], cca="b")
     assert claimed(runs, ratio={**AB, "within": [1.4, 1.6]}).outcome == "holds"
