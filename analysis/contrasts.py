@@ -99,20 +99,20 @@ class ShareSpread(Spread):
     """How well a share of runs is known: the binomial distribution's exact interval (Clopper and Pearson), not Student's."""
 
     def interval(self, tail: float) -> Interval | None:
-        return Interval(self.mean, self.mean) if self.exact else _of_share(round(self.mean * self.n), self.n, tail)
+        return share_interval(round(self.mean * self.n), self.n, tail)
 
     def more_for(self, distance: float, tail: float, most: int) -> int | None:
         """As if the share remained what it is, and the bound were on the side of a half."""
-        if self.exact or distance <= 0:
+        if distance <= 0:
             return None
         for n in _sizes(self.n + 1, most):
-            there = _of_share(round(self.mean * n), n, tail)
+            there = share_interval(round(self.mean * n), n, tail)
             if (self.mean - there.low if self.mean > 0.5 else there.high - self.mean) <= distance:
                 return n - self.n
         return None
 
 
-def _of_share(k: int, n: int, tail: float) -> Interval:
+def share_interval(k: int, n: int, tail: float) -> Interval:
     """The shares with which k of n or more, and k of n or fewer, are at least as likely as `tail`."""
 
     def solved(chance: Callable[[float], float], rising: bool) -> float:

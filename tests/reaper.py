@@ -74,9 +74,8 @@ def left_by(module: str) -> dict[int, str]:
             variables = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
             test = next((value for value in variables if value.startswith("PYTEST_CURRENT_TEST=")), "")
             line = (folder / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ").strip()
-            if (
-                test.startswith(f"PYTEST_CURRENT_TEST={module}::") and test.endswith("(call)") and line
-            ):  # none: a zombie
+            is_zombie = not line
+            if test.startswith(f"PYTEST_CURRENT_TEST={module}::") and test.endswith("(call)") and not is_zombie:
                 there[pid] = f"{line[:200]}, of {test.partition('=')[2]}"
     return there
 

@@ -9,6 +9,7 @@ from analysis import records
 from analysis.arrays import np
 from analysis.models.checks import Check
 from analysis.reproduction.measured import compares
+from analysis.reproduction.yu2009_table import reaches
 from analysis.results import Run
 from analysis.statistics import estimate
 from analysis.table import number
@@ -45,7 +46,7 @@ def _windows(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         if found is None or found.t_interval is None:
             continue
         low, high = found.t_interval.low, found.t_interval.high
-        holds = low <= printed * (1 + CLOSE) and high >= printed * (1 - CLOSE)
+        holds = reaches(low, high, printed, CLOSE)
         shown = f"{number(found.mean)} ± {number(found.mean - low)} ({len(sample)} seeds)"
         words = f"mean window at 500 s of the five connections over the whole path, {rate} Mbit/s"
         yield Check("numbers", words, holds, printed, shown, "value", "10 % (ours), or the interval reaches it")

@@ -48,8 +48,9 @@ def samples(runs: Sequence[Run]) -> dict[tuple[str, float], list[float]]:
     return found
 
 
-def reaches(low: float, high: float, printed: float) -> bool:
-    return low <= printed * (1 + SHARE) and high >= printed * (1 - SHARE)
+def reaches(low: float, high: float, printed: float, share: float = SHARE) -> bool:
+    """Whether an interval comes as near to a printed value as this share of it."""
+    return low <= printed * (1 + share) and high >= printed * (1 - share)
 
 
 @compares(

@@ -173,10 +173,10 @@ def test_mostly_asks_for_more_than_half_of_the_runs(lossy: int, runs: int, outco
 
 def test_the_interval_of_a_share_is_exact() -> None:
     """All of n: the share whose n-th power is the tail. 2 of 12: the terms of the binomial distribution up to 2 add up to it."""
-    whole, none = contrasts._of_share(5, 5, 0.025), contrasts._of_share(0, 5, 0.025)
+    whole, none = contrasts.share_interval(5, 5, 0.025), contrasts.share_interval(0, 5, 0.025)
     assert whole.low == pytest.approx(0.025 ** (1 / 5)) and whole.high == 1.0
     assert none.low == 0.0 and none.high == pytest.approx(1 - 0.025 ** (1 / 5))
-    p = contrasts._of_share(2, 12, 0.025).high
+    p = contrasts.share_interval(2, 12, 0.025).high
     assert (1 - p) ** 12 + 12 * p * (1 - p) ** 11 + 66 * p**2 * (1 - p) ** 10 == pytest.approx(0.025)
 
 
