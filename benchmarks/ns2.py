@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two settings of Yu 2009 in ns-2, the thesis' own simulator, beside what the thesis prints.
+"""Settings of Yu 2009 in ns-2, the thesis' own simulator, beside what the thesis prints.
 
-    ./warpbed exec python -m benchmarks.ns2 [windows | transfers] [--seeds N] [--page]
+    ./warpbed exec python -m benchmarks.ns2 [windows | transfers | starts] [--seeds N] [--page]
 
 As root: apt-get install ns2 (Debian 12 has 2.35; the thesis used 2.28). No run of Warpbed takes part: what the thesis leaves open is right
 where ns-2 then has the thesis' numbers.
 
   windows    the cross traffic of Fig 4-33 when the connection in question begins, at 500 s; minutes per rate and seed
   transfers  Reno's connections of Figs 2-2 and 2-3 at 16 Mbit/s, for delays of the access links, which are lost with Fig 2-2
+  starts     what LISS, ISS and JS deliver there in all, over Reno, at 20 Mbit/s (Figs 2-3B, 2-5B and 2-8B)
 
 --page writes the tables of docs/reproduction.md.
 """
@@ -38,9 +39,10 @@ OVERHEAD_S = 0.000333
 """A host takes a random time up to this one for a packet: what one takes at 25 Mbit/s. The thesis names none, and ns-2 has none."""
 STAR_MBPS, STAR_OVERHEAD_S, STAR_UNTIL_S = 16, 0.00052, 3000
 ACCESS_MS = (1, 5, 10, 15, 20, 25, 30, 35, 40)
+STARTS, STARTS_MBPS, STARTS_ACCESS_MS = ("liss", "iss", "js"), 20, (5, 20, 30, 40)
 
 
-def asked(script: Path, *arguments: float) -> list[float]:
+def asked(script: Path, *arguments: float | str) -> list[float]:
     """The numbers that ns-2 prints. Raises CalledProcessError where it fails."""
     done = subprocess.run(["ns", str(script), *map(str, arguments)], check=True, capture_output=True, text=True)
     return [float(word) for word in done.stdout.split()]
@@ -84,7 +86,7 @@ def transfers(seeds: int, jobs: int, delays_ms: Sequence[int] = ACCESS_MS) -> It
     with ThreadPoolExecutor(jobs) as pool:
         runs = {
             (delay, overhead_s): [
-                pool.submit(asked, STAR, STAR_MBPS, seed, delay, overhead_s, STAR_UNTIL_S)
+                pool.submit(asked, STAR, STAR_MBPS, seed, delay, overhead_s, STAR_UNTIL_S, "reno")
                 for seed in range(1, seeds + 1)
             ]
             for delay in delays_ms
@@ -98,7 +100,39 @@ def transfers(seeds: int, jobs: int, delays_ms: Sequence[int] = ACCESS_MS) -> It
             yield f"| {delay} ms | {' | '.join(cells)} |"
 
 
-TABLES: dict[str, Callable[[int, int], Iterator[str]]] = {"windows": windows, "transfers": transfers}
+def starts(seeds: int, jobs: int, delays_ms: Sequence[int] = STARTS_ACCESS_MS) -> Iterator[str]:
+    """Markdown, a row per delay: each start's total over Reno's with the same arrivals; least and largest of the seeds."""
+    overheads = (0.0, STAR_OVERHEAD_S)
+    names = " | ".join(kind.upper() for kind in STARTS)
+    yield (
+        f"| access links | {names} | "
+        + " | ".join(f"{kind.upper()}, hosts take up to 0.52 ms" for kind in STARTS)
+        + " |"
+    )
+    yield f"|---{'|---' * len(STARTS) * len(overheads)}|"
+    with ThreadPoolExecutor(jobs) as pool:
+        runs = {
+            (delay, overhead_s, kind): [
+                pool.submit(asked, STAR, STARTS_MBPS, seed, delay, overhead_s, STAR_UNTIL_S, kind)
+                for seed in range(1, seeds + 1)
+            ]
+            for delay in delays_ms
+            for overhead_s in overheads
+            for kind in ("reno", *STARTS)
+        }
+        for delay in delays_ms:
+            cells = []
+            for overhead_s in overheads:
+                reno, *others = (
+                    [run.result()[2] for run in runs[delay, overhead_s, kind]] for kind in ("reno", *STARTS)
+                )
+                for other in others:
+                    ratios = [start / plain for start, plain in zip(other, reno, strict=True)]
+                    cells.append(f"{min(ratios):.3f} to {max(ratios):.3f}")
+            yield f"| {delay} ms | {' | '.join(cells)} |"
+
+
+TABLES: dict[str, Callable[[int, int], Iterator[str]]] = {"windows": windows, "transfers": transfers, "starts": starts}
 
 
 def mark(name: str) -> re.Pattern[str]:
@@ -113,7 +147,7 @@ def put(page: str, name: str, lines: Sequence[str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ns2", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("table", nargs="?", choices=TABLES, help="one of them (default: both)")
+    parser.add_argument("table", nargs="?", choices=TABLES, help="one of them (default: all)")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--page", action="store_true", help="write the tables of docs/reproduction.md")

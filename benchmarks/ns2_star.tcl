@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Yu 2009 Fig 2-2's star in ns-2: what a server's Reno connections deliver in their first five seconds and in all.
+# Yu 2009 Fig 2-2's star in ns-2: what a server's connections deliver in their first five seconds and in all.
 #
-#     ns ns2_star.tcl MBIT_PER_S SEED ACCESS_DELAY_MS OVERHEAD_S UNTIL_S
+#     ns ns2_star.tcl MBIT_PER_S SEED ACCESS_DELAY_MS OVERHEAD_S UNTIL_S START
 #
+# START is reno, or liss, iss or js: then a connection begins with what those that are there know (docs/algorithms), as far as ns-2
+# can be told from outside. JS' first window is paced over the path's round trip without queues.
 # Prints connections, packets acknowledged in the first five seconds of each, and packets acknowledged in all.
 
-lassign $argv rate seed access overhead until
+lassign $argv rate seed access overhead until kind
 
 set ns [new Simulator]
 set draws [new RNG]
@@ -53,6 +55,57 @@ proc begin {sender source} {
     $source start
 }
 
+# The fair window of one more connection, (S + L w) / (L + S / w + 1), or 0 where nobody is in congestion avoidance
+set there [list]
+proc fair {} {
+    global there kind
+    set steady 0
+    set starting 0.0
+    set oldest 0.0
+    foreach sender $there {
+        if {[$sender set cwnd_] < [$sender set ssthresh_]} {
+            set starting [expr {$starting + [$sender set cwnd_]}]
+        } else {
+            if {!$steady} {
+                set oldest [$sender set [expr {$kind eq "iss" ? "awnd_" : "cwnd_"}]]
+            }
+            incr steady
+        }
+    }
+    if {!$steady || $oldest < 1} {
+        return 0
+    }
+    return [expr {max(2, int(($starting + $steady * $oldest) / ($steady + $starting / $oldest + 1)))}]
+}
+
+proc serve {sender source} {
+    global ns there kind access
+    set window [expr {$kind eq "reno" ? 0 : [fair]}]
+    lappend there $sender
+    if {!$window} {
+        begin $sender $source
+        return
+    }
+    $sender set ssthresh_ $window
+    if {$kind ne "js"} {
+        $source start
+        return
+    }
+    $sender set cwnd_ $window
+    set round [expr {0.2 + 0.004 * $access}]
+    for {set i 0} {$i < $window} {incr i} {
+        $ns at [expr {[$ns now] + $i * $round / $window}] "$sender advanceby 1"
+    }
+    $ns at [expr {[$ns now] + $round}] "$source start"
+}
+
+proc leave {sender source} {
+    global there
+    $source stop
+    $sender set window_ 0
+    set there [lsearch -all -inline -not -exact $there $sender]
+}
+
 foreach name {r1 r2 r3} {
     set $name [$ns node]
 }
@@ -77,9 +130,9 @@ for {set at [$gap value]} {$at < $until} {set at [expr {$at + [$gap value]}]} {
     incr connections
     lassign [connection $server $client([expr {int([$draws uniform 0 5])}])] sender source
     set end [expr {min($at + [$life value], $until)}]
-    $ns at $at "begin $sender $source"
+    $ns at $at "serve $sender $source"
     $ns at [expr {min($at + 5, $end)}] "count first $sender"
-    $ns at $end "count whole $sender; $source stop; $sender set window_ 0"
+    $ns at $end "count whole $sender; leave $sender $source"
 }
 $ns at [expr {$until + 0.001}] {puts "$connections $first $whole"; exit 0}
 $ns run

@@ -91,6 +91,7 @@ CASES = (
         ack="second",
         buffer="60p",
     ),
+    Case("perack", "classic_retransmits", (0, 1), ("timeouts.f1", "utilization", "goodput_mbps"), 120, loss=0.3),
     Case("ssipp", "hold_us", (1000, 10, 100_000), ("initial_packets.1", "initial_packets.2"), ack="second"),
     Case("creno", "fast_retransmits", (2, 1, 0), ("timeouts.f1", "utilization", "goodput_mbps"), 120, loss=0.3),
     Case("past", "rounds", (5, 3, 8), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),

@@ -13,6 +13,8 @@ from analysis.reproduction.measured import compares
 from analysis.results import Run, show
 from schema.catalogue import Entry
 
+RENO = "perack"
+"""ns-2's, which counts ACKs."""
 STARTS = {"liss": "LISS", "iss": "ISS", "miss": "MISS", "js": "JS"}
 TOTAL = "delivered_packets"
 ALIKE = (0.9, 1.1)
@@ -37,7 +39,7 @@ def by_graph(runs: Sequence[Run], metric: str, *names: str) -> Values:
     return found
 
 
-def ratios(values: Values, cca: str, *cells: Cell, over: str = "reno") -> list[float]:
+def ratios(values: Values, cca: str, *cells: Cell, over: str = RENO) -> list[float]:
     """Of each graph that has all of it, the sum over the cells with one start over that with another."""
     found = []
     for known in values.values():

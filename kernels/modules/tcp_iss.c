@@ -23,7 +23,8 @@
  *    its first window is none in the first half of it.
  *  - The estimate is cut to whole packets, at least 2; windows beyond 65535
  *    packets count as so many.
- *  - Slow start, congestion avoidance and losses are otherwise Reno's.
+ *  - Slow start, congestion avoidance and losses are otherwise the kernel's
+ *    Reno's; classic_retransmits = 1 makes them those of ns-2's (cc_recovery.h).
  *
  * Readings
  *  - The mean's memory of 500 ACKs is what tells ISS from LISS:
@@ -38,6 +39,7 @@
 #define TRACE_SYSTEM tcp_iss
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_recovery.h"
 #include "cc_reno.h"
 
 static unsigned int alpha_ppm __read_mostly = 2000;
@@ -67,6 +69,7 @@ static void iss_init(struct sock *sk)
 	u32 fair = 0;
 
 	memset(ca, 0, sizeof(*ca));
+	cc_recovery_begin(sk);
 	spin_lock_bh(&cc_groups_lock);
 	group = cc_group_get(sk);
 	if (group) {
@@ -88,6 +91,7 @@ static void iss_release(struct sock *sk)
 	struct iss *ca = inet_csk_ca(sk);
 
 	cc_group_leave(&ca->conn);
+	cc_recovery_end(sk);
 }
 
 static void iss_pkts_acked(struct sock *sk, const struct ack_sample *sample)
@@ -103,7 +107,7 @@ static void iss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	struct iss *ca = inet_csk_ca(sk);
 	bool limited = tcp_is_cwnd_limited(sk);
 
-	tcp_reno_cong_avoid(sk, ack, acked);
+	tcp_reno_cong_avoid(sk, ack, cc_recovery_counts(sk, acked));
 	cc_group_publish(&ca->conn, tp);
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
@@ -111,10 +115,12 @@ static void iss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 static struct tcp_congestion_ops tcp_iss __read_mostly = {
 	.init		= iss_init,
 	.release	= iss_release,
+	.in_ack_event	= cc_recovery_in_ack_event,
 	.pkts_acked	= iss_pkts_acked,
 	.cong_avoid	= iss_cong_avoid,
 	.ssthresh	= cc_reno_ssthresh,
-	.set_state	= cc_reno_set_state,
+	.set_state	= cc_recovery_set_state,
+	.cwnd_event	= cc_recovery_cwnd_event,
 	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "iss",
@@ -122,7 +128,7 @@ static struct tcp_congestion_ops tcp_iss __read_mostly = {
 
 static int __init iss_register(void)
 {
-	BUILD_BUG_ON(sizeof(struct iss) > ICSK_CA_PRIV_SIZE);
+	BUILD_BUG_ON(sizeof(struct iss) > CC_RECOVERY_ROOM);
 	return tcp_register_congestion_control(&tcp_iss);
 }
 

@@ -25,7 +25,8 @@
  *    its first window is none in the first half of it.
  *  - The estimate is cut to whole packets, at least 2; windows beyond 65535
  *    packets count as so many.
- *  - Slow start, congestion avoidance and losses are otherwise Reno's.
+ *  - Slow start, congestion avoidance and losses are otherwise the kernel's
+ *    Reno's; classic_retransmits = 1 makes them those of ns-2's (cc_recovery.h).
  *
  * Cost: a loss is 1.7 times CUBIC's, for it notes the connection's state.
  */
@@ -34,6 +35,7 @@
 #define TRACE_SYSTEM tcp_js
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_recovery.h"
 #include "cc_reno.h"
 
 struct js {
@@ -49,6 +51,7 @@ static void js_init(struct sock *sk)
 	u32 fair = 0;
 
 	memset(ca, 0, sizeof(*ca));
+	cc_recovery_begin(sk);
 	spin_lock_bh(&cc_groups_lock);
 	group = cc_group_get(sk);
 	if (group) {
@@ -74,6 +77,7 @@ static void js_release(struct sock *sk)
 
 	cc_pace_end(sk, &ca->pace);
 	cc_group_leave(&ca->conn);
+	cc_recovery_end(sk);
 }
 
 static void js_cong_avoid(struct sock *sk, u32 ack, u32 acked)
@@ -83,7 +87,7 @@ static void js_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	bool limited = tcp_is_cwnd_limited(sk);
 
 	cc_pace_acked(sk, &ca->pace);
-	tcp_reno_cong_avoid(sk, ack, acked);
+	tcp_reno_cong_avoid(sk, ack, cc_recovery_counts(sk, acked));
 	cc_group_publish(&ca->conn, tp);
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
@@ -91,10 +95,12 @@ static void js_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 static struct tcp_congestion_ops tcp_js __read_mostly = {
 	.init		= js_init,
 	.release	= js_release,
+	.in_ack_event	= cc_recovery_in_ack_event,
 	.pkts_acked	= cc_reno_pkts_acked,
 	.cong_avoid	= js_cong_avoid,
 	.ssthresh	= cc_reno_ssthresh,
-	.set_state	= cc_reno_set_state,
+	.set_state	= cc_recovery_set_state,
+	.cwnd_event	= cc_recovery_cwnd_event,
 	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "js",
@@ -102,7 +108,7 @@ static struct tcp_congestion_ops tcp_js __read_mostly = {
 
 static int __init js_register(void)
 {
-	BUILD_BUG_ON(sizeof(struct js) > ICSK_CA_PRIV_SIZE);
+	BUILD_BUG_ON(sizeof(struct js) > CC_RECOVERY_ROOM);
 	return tcp_register_congestion_control(&tcp_js);
 }
 

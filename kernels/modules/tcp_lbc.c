@@ -15,7 +15,9 @@
  *
  * Differences from the paper
  *  - LBC's congestion avoidance is the kernel's Reno: one packet per window of
- *    packets ACKed, not of ACKs.
+ *    packets ACKed, not of ACKs; classic_retransmits = 1 makes that and the loss
+ *    recovery those of ns-2's Reno, on which the thesis' LBC is built
+ *    (cc_recovery.h).
  *  - L is a parameter; with 1 this is Reno, for whoever needs Reno with a first
  *    ssthresh (init_ssthresh, as in Yu's simulations; none by default).
  */
@@ -24,6 +26,7 @@
 #define TRACE_SYSTEM tcp_lbc
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_recovery.h"
 #include "cc_reno.h"
 
 static unsigned int limit __read_mostly = 2;
@@ -46,6 +49,7 @@ static void lbc_begin(struct sock *sk, bool per_ack)
 	struct lbc *ca = inet_csk_ca(sk);
 	u32 ssthresh = cc_route_metric(sk, RTAX_SSTHRESH, READ_ONCE(init_ssthresh));
 
+	cc_recovery_begin(sk);
 	ca->lost = 0;
 	ca->per_ack = per_ack;
 	if (ssthresh > 1 && cc_is_new(tcp_sk(sk)))
@@ -74,7 +78,7 @@ static void lbc_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 				   min(acked, READ_ONCE(limit)));
 	else if (limited)
 		tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp),
-				  ca->per_ack ? 1 : acked);
+				  ca->per_ack ? 1 : cc_recovery_counts(sk, acked));
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 
@@ -90,10 +94,13 @@ static u32 lbc_ssthresh(struct sock *sk)
 
 #define LBC_OPS(_name, _init) {					\
 	.init		= _init,				\
+	.release	= cc_recovery_end,			\
+	.in_ack_event	= cc_recovery_in_ack_event,		\
 	.pkts_acked	= cc_reno_pkts_acked,			\
 	.cong_avoid	= lbc_cong_avoid,			\
 	.ssthresh	= lbc_ssthresh,				\
-	.set_state	= cc_reno_set_state,			\
+	.set_state	= cc_recovery_set_state,		\
+	.cwnd_event	= cc_recovery_cwnd_event,		\
 	.undo_cwnd	= cc_reno_undo_cwnd,			\
 	.owner		= THIS_MODULE,				\
 	.name		= _name,				\
@@ -108,7 +115,7 @@ static int __init lbc_register(void)
 {
 	int err;
 
-	BUILD_BUG_ON(sizeof(struct lbc) > ICSK_CA_PRIV_SIZE);
+	BUILD_BUG_ON(sizeof(struct lbc) > CC_RECOVERY_ROOM);
 	err = tcp_register_congestion_control(&tcp_lbc);
 	if (err)
 		return err;

@@ -19,7 +19,8 @@
  *  - The estimate is cut to whole packets, at least 2; windows beyond 65535
  *    packets count as so many.
  *  - A connection's window is what its last ACK left.
- *  - Slow start, congestion avoidance and losses are otherwise Reno's.
+ *  - Slow start, congestion avoidance and losses are otherwise the kernel's
+ *    Reno's; classic_retransmits = 1 makes them those of ns-2's (cc_recovery.h).
  *
  * Cost: a loss is 2.6 times CUBIC's, for it notes the connection's state.
  */
@@ -28,6 +29,7 @@
 #define TRACE_SYSTEM tcp_liss
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_recovery.h"
 #include "cc_reno.h"
 
 struct liss {
@@ -42,6 +44,7 @@ static void liss_init(struct sock *sk)
 	u32 fair = 0;
 
 	memset(ca, 0, sizeof(*ca));
+	cc_recovery_begin(sk);
 	spin_lock_bh(&cc_groups_lock);
 	group = cc_group_get(sk);
 	if (group) {
@@ -62,6 +65,7 @@ static void liss_release(struct sock *sk)
 	struct liss *ca = inet_csk_ca(sk);
 
 	cc_group_leave(&ca->conn);
+	cc_recovery_end(sk);
 }
 
 static void liss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
@@ -70,7 +74,7 @@ static void liss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	struct liss *ca = inet_csk_ca(sk);
 	bool limited = tcp_is_cwnd_limited(sk);
 
-	tcp_reno_cong_avoid(sk, ack, acked);
+	tcp_reno_cong_avoid(sk, ack, cc_recovery_counts(sk, acked));
 	cc_group_publish(&ca->conn, tp);
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
@@ -78,10 +82,12 @@ static void liss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 static struct tcp_congestion_ops tcp_liss __read_mostly = {
 	.init		= liss_init,
 	.release	= liss_release,
+	.in_ack_event	= cc_recovery_in_ack_event,
 	.pkts_acked	= cc_reno_pkts_acked,
 	.cong_avoid	= liss_cong_avoid,
 	.ssthresh	= cc_reno_ssthresh,
-	.set_state	= cc_reno_set_state,
+	.set_state	= cc_recovery_set_state,
+	.cwnd_event	= cc_recovery_cwnd_event,
 	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "liss",
@@ -89,7 +95,7 @@ static struct tcp_congestion_ops tcp_liss __read_mostly = {
 
 static int __init liss_register(void)
 {
-	BUILD_BUG_ON(sizeof(struct liss) > ICSK_CA_PRIV_SIZE);
+	BUILD_BUG_ON(sizeof(struct liss) > CC_RECOVERY_ROOM);
 	return tcp_register_congestion_control(&tcp_liss);
 }
 

@@ -43,7 +43,8 @@
  *    its first window is none in the first half of it.
  *  - The estimate is cut to whole packets, at least 2; windows beyond 65535
  *    packets count as so many.
- *  - Slow start, congestion avoidance and losses are otherwise Reno's.
+ *  - Slow start, congestion avoidance and losses are otherwise the kernel's
+ *    Reno's; classic_retransmits = 1 makes them those of ns-2's (cc_recovery.h).
  *
  * Cost: a loss is 2.9 times CUBIC's: it moves the means of the times between
  * drops, the group's under the group's lock.
@@ -53,6 +54,7 @@
 #define TRACE_SYSTEM tcp_miss
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_recovery.h"
 #include "cc_reno.h"
 
 enum {
@@ -84,6 +86,7 @@ static void miss_init(struct sock *sk)
 	u32 first = 0;
 
 	memset(ca, 0, sizeof(*ca));
+	cc_recovery_begin(sk);
 	spin_lock_bh(&cc_groups_lock);
 	group = cc_group_get(sk);
 	if (group) {
@@ -122,6 +125,7 @@ static void miss_release(struct sock *sk)
 
 	cc_pace_end(sk, &ca->pace);
 	cc_group_leave(&ca->conn);
+	cc_recovery_end(sk);
 }
 
 static void miss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
@@ -131,7 +135,7 @@ static void miss_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	bool limited = tcp_is_cwnd_limited(sk);
 
 	cc_pace_acked(sk, &ca->pace);
-	tcp_reno_cong_avoid(sk, ack, acked);
+	tcp_reno_cong_avoid(sk, ack, cc_recovery_counts(sk, acked));
 	cc_group_publish(&ca->conn, tp);
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
@@ -157,10 +161,12 @@ static u32 miss_ssthresh(struct sock *sk)
 static struct tcp_congestion_ops tcp_miss __read_mostly = {
 	.init		= miss_init,
 	.release	= miss_release,
+	.in_ack_event	= cc_recovery_in_ack_event,
 	.pkts_acked	= cc_reno_pkts_acked,
 	.cong_avoid	= miss_cong_avoid,
 	.ssthresh	= miss_ssthresh,
-	.set_state	= cc_reno_set_state,
+	.set_state	= cc_recovery_set_state,
+	.cwnd_event	= cc_recovery_cwnd_event,
 	.undo_cwnd	= cc_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "miss",
@@ -168,7 +174,7 @@ static struct tcp_congestion_ops tcp_miss __read_mostly = {
 
 static int __init miss_register(void)
 {
-	BUILD_BUG_ON(sizeof(struct miss) > ICSK_CA_PRIV_SIZE);
+	BUILD_BUG_ON(sizeof(struct miss) > CC_RECOVERY_ROOM);
 	return tcp_register_congestion_control(&tcp_miss);
 }
 

@@ -29,7 +29,8 @@
  *  - The kernel's own loss detection is kept from taking a pair's second packet
  *    for lost, and what it knows of reordering is without the pairs (cc_invert.h).
  *  - Once ended, inversion does not begin again in that connection.
- *  - Congestion avoidance and losses are Reno's.
+ *  - Congestion avoidance and losses are the kernel's Reno's; classic_retransmits =
+ *    1 makes them those of ns-2's (cc_recovery.h).
  *
  * Cost: a loss is 2.3 times CUBIC's, for it also ends what is sent in pairs or
  * trains and measured on them.
@@ -41,6 +42,7 @@
 #define TRACE_SYSTEM tcp_ssipp
 #define CREATE_TRACE_POINTS
 #include "cc_trace.h"
+#include "cc_recovery.h"
 #include "cc_reno.h"
 
 static unsigned int hold_us __read_mostly = 1000;
@@ -93,6 +95,7 @@ static void ssipp_init(struct sock *sk)
 	u32 ssthresh = cc_route_metric(sk, RTAX_SSTHRESH, READ_ONCE(init_ssthresh));
 
 	memset(ca, 0, sizeof(*ca));
+	cc_recovery_begin(sk);
 	if (cc_is_new(tp)) {
 		if (ssthresh > 1)
 			tp->snd_ssthresh = ssthresh;
@@ -105,6 +108,7 @@ static void ssipp_release(struct sock *sk)
 {
 	cc_invert_stop(sk);
 	cc_send_gathered(sk);
+	cc_recovery_end(sk);
 }
 
 /* Algorithm 2: an expected duplicate ACK raises cwnd, another one ends it all. */
@@ -141,7 +145,7 @@ static void ssipp_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	bool limited = tcp_is_cwnd_limited(sk) && !ca->grown;
 
 	if (limited)
-		tcp_reno_cong_avoid(sk, ack, acked);
+		tcp_reno_cong_avoid(sk, ack, cc_recovery_counts(sk, acked));
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 
@@ -157,10 +161,12 @@ static u32 ssipp_ssthresh(struct sock *sk)
 static struct tcp_congestion_ops tcp_ssipp __read_mostly = {
 	.init		= ssipp_init,
 	.release	= ssipp_release,
+	.in_ack_event	= cc_recovery_in_ack_event,
 	.pkts_acked	= ssipp_pkts_acked,
 	.cong_avoid	= ssipp_cong_avoid,
 	.ssthresh	= ssipp_ssthresh,
-	.set_state	= cc_reno_set_state,
+	.set_state	= cc_recovery_set_state,
+	.cwnd_event	= cc_recovery_cwnd_event,
 	.undo_cwnd	= cc_reno_undo_cwnd,
 	.min_tso_segs	= cc_single_tso_segs,
 	.owner		= THIS_MODULE,
@@ -169,7 +175,7 @@ static struct tcp_congestion_ops tcp_ssipp __read_mostly = {
 
 static int __init ssipp_register(void)
 {
-	BUILD_BUG_ON(sizeof(struct ssipp) > ICSK_CA_PRIV_SIZE);
+	BUILD_BUG_ON(sizeof(struct ssipp) > CC_RECOVERY_ROOM);
 	return tcp_register_congestion_control(&tcp_ssipp);
 }
 

@@ -6,14 +6,26 @@ One loss in a window halves it, two quarter it; the third waits for the timer: s
 
 from __future__ import annotations
 
+import math
+
 from kernels.reference.base import Ack, Reno
 
 MOST_FAST_RETRANSMITS = 2
 
 
 class ClassicReno(Reno):
-    def __init__(self, cwnd: float = 10.0, now_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        cwnd: float = 10.0,
+        now_s: float = 0.0,
+        *,
+        ssthresh: float = math.inf,
+        most: int = MOST_FAST_RETRANSMITS,
+    ) -> None:
+        """most: fast retransmits in one window; 1 is ns-2's bugFix_"""
         super().__init__(cwnd, now_s)
+        self.ssthresh = ssthresh
+        self.most = most
         self.recovering = False
         self.retransmits = 0
         self.window_end = 0
@@ -28,14 +40,14 @@ class ClassicReno(Reno):
             self.grow_avoidance(1)
 
     def on_fast_retransmit(self, una: int, nxt: int) -> None:
-        """Of one window only MOST_FAST_RETRANSMITS packets are repaired without the timer."""
+        """Of one window only so many packets are repaired without the timer."""
         if self.retransmits and (una - self.window_end) % 2**32 < 2**31:
             self.retransmits = 0
         if not self.retransmits:
             self.window_end = nxt
         self.retransmits += 1
         self.recovering = True
-        if self.retransmits > MOST_FAST_RETRANSMITS:
+        if self.retransmits > self.most:
             self.wrong.append(f"fast retransmit {self.retransmits} in one window")
 
     def on_recovered(self, delivered: int, in_flight: int) -> None:

@@ -44,6 +44,18 @@ def test_a_row_has_what_transfers_deliver(asked: Path) -> None:
     assert list(ns2.transfers(2, 1, (5, 40)))[2:] == ["| 5 ms | 2 | 5 | 2 | 5 |", "| 40 ms | 2 | 40 | 2 | 40 |"]
 
 
+def test_a_row_has_what_starts_deliver_over_reno(asked: Path) -> None:
+    """The stand-in delivers a number of packets by the start: 100 for Reno, 98 for JS, 104 and 103 for the others."""
+    program = asked.parent / "ns"
+    known = 'case "$7" in reno) echo 1 1 100;; js) echo 1 1 98;; liss) echo 1 1 104;; *) echo 1 1 103;; esac'
+    program.write_text(program.read_text().replace('echo "$3" ', known))
+    row = " | ".join(["1.040 to 1.040", "1.030 to 1.030", "0.980 to 0.980"] * 2)
+    assert list(ns2.starts(2, 1, (5,)))[2:] == [f"| 5 ms | {row} |"]
+    calls = asked.read_text().splitlines()
+    assert len(calls) == 2 * 2 * 4
+    assert calls[0] == f"{ns2.STAR} 20 1 5 0.0 3000 reno"
+
+
 def test_the_page_has_a_place_for_each_table() -> None:
     page = ns2.PAGE.read_text()
     for name in ns2.TABLES:

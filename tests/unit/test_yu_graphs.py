@@ -58,7 +58,7 @@ def runs(factor: Mapping[str, float], spread: float = 0.01) -> list[Run]:
     """Five graphs of which each has another level; a start's first seconds and total are Reno's times its factor, a little apart."""
     five_graphs = []
     for graph in range(1, 6):
-        for cca in ("reno", *yu2009.STARTS):
+        for cca in (yu2009.RENO, *yu2009.STARTS):
             for rate, gap in (*yu2009.RATES, yu2009.OFTEN, yu2009.SELDOM):
                 level = 1000.0 * graph * float(str(rate).removesuffix("mbit"))
                 early = level * (factor.get(cca, 1.0) + spread * graph / 5)
