@@ -80,6 +80,15 @@ def _of_group(cca: str) -> tuple[Case, ...]:
     )
 
 
+def _of_astart(cca: str) -> tuple[Case, ...]:
+    """When the estimate is taken, and the filter's time where each ACK takes one."""
+    metrics = ("initial_packets.5", "cwnd_packets.f1.5")
+    taus = (
+        Reading(str(tau), f"{{name: {cca}, params: {{each_ack: 1, tau_ms: {tau}}}}}") for tau in (1000, 100, 10_000)
+    )
+    return Case(cca, "each_ack", (0, 1), metrics, 10), Case(cca, "tau_ms", tuple(taus), metrics, 10)
+
+
 CASES = (
     Case("lbc", "limit", (2, 1, 4), ("initial_packets.1", "initial_packets.2"), ack="second"),
     Case(
@@ -98,8 +107,8 @@ CASES = (
     Case("spm", "spacing", (100, 0, 400), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("spm", "beta", (105, 100, 400), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("spm", "least_samples", (12, 4, 48), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
-    Case("astart_bwe", "tau_ms", (1000, 100, 10_000), ("initial_packets.5", "cwnd_packets.f1.5"), 10),
-    Case("astart_ere", "tau_ms", (1000, 100, 10_000), ("initial_packets.5", "cwnd_packets.f1.5"), 10),
+    *_of_astart("astart_bwe"),
+    *_of_astart("astart_ere"),
     Case("miss", "room", (0, 1), ON_NEWCOMERS, 40, buffer="60p", flows=BESIDE),
     *_of_group("liss"),
     *_of_group("js"),

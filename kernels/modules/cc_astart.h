@@ -19,6 +19,7 @@
 /* Parameters of a module that includes this, which Kbuild links with cc_astart.c */
 extern unsigned int astart_tau_ms;
 extern unsigned int astart_init_ssthresh;
+extern unsigned int astart_each_ack;
 
 struct astart_filter {
 	s64 estimate;			/* of the rate */
@@ -79,5 +80,9 @@ static inline u32 astart_raised(const struct astart_filter *filter, u32 rtt_us,
 		return ssthresh;
 	return max(ssthresh, astart_window(filter, rtt_us));
 }
+
+/* Raise ssthresh if it is time for that; *over is set with the last time. */
+void astart_raise(struct tcp_sock *tp, const struct astart_filter *filter,
+		  u32 rtt_us, u8 *over);
 
 #endif /* WARPBED_CC_ASTART_H */

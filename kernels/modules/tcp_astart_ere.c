@@ -2,10 +2,8 @@
 /*
  * Astart with ERE, the eligible rate estimate
  *
- * Slow start in which ssthresh follows an estimate of what the path gives this
- * flow: ssthresh = max(ssthresh, estimate x least RTT), until the first loss.
- * Above ssthresh the window grows by one packet per round trip, as Reno's; where
- * the estimate then rises, slow start goes on.
+ * Slow start up to an estimate of what the path gives this flow: when the window
+ * has reached the first ssthresh, ssthresh = max(ssthresh, estimate x least RTT).
  *
  * Wang, Pau, Yamada, Sanadidi and Gerla, "TCP startup performance in large
  * bandwidth delay networks", INFOCOM 2004, as Yu 2009 (dissertation, University
@@ -29,7 +27,14 @@
  *    where ERE stays below 32) they made ssthresh 2095 within 15 s.
  *  - T_k is at least 1 ms: where the rate fills the window it would be zero.
  *
- * Cost: until the first loss an ACK is 2.2 times CUBIC's (9.9 ns beside 4.6), after
+ * Readings
+ *  - When the estimate is taken.  Wang et al. take it with each ACK until the first
+ *    loss (each_ack = 1): where it rises later, slow start goes on.  Yu compares
+ *    estimates that each start makes once, as it comes to the window that Reno
+ *    would end at, and does not say so of Astart; table 4-1 does: its ERE is
+ *    15 to 20 packets at all rates, which is what an RTT brings at a window of 32.
+ *
+ * Cost: until it is taken an ACK is 2.2 times CUBIC's (9.9 ns beside 4.6), after
  * it 1.2 times: each ACK is an RTT and asks both timers; 64-bit divisions come with
  * their expiry and where ssthresh rises. A loss (1.5 times) also ends the estimate.
  */
@@ -59,7 +64,7 @@ struct ere {
 	struct cc_rtt rtt;
 	u32 rtt_us;			/* the latest */
 	u32 delivered;			/* tp->delivered before this ACK */
-	u8 lost;			/* estimated no more */
+	u8 over;			/* estimated no more */
 };
 
 static void ere_init(struct sock *sk)
@@ -69,8 +74,8 @@ static void ere_init(struct sock *sk)
 
 	memset(ca, 0, sizeof(*ca));
 	cc_rtt_begin(&ca->rtt, tp);
-	ca->lost = !cc_is_new(tp);
-	if (!ca->lost)
+	ca->over = !cc_is_new(tp);
+	if (!ca->over)
 		tp->snd_ssthresh = cc_route_metric(sk, RTAX_SSTHRESH,
 						   READ_ONCE(astart_init_ssthresh));
 	trace_cc_hook(sk, CC_INIT, 0, -1);
@@ -80,7 +85,7 @@ static void ere_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct ere *ca = inet_csk_ca(sk);
 
-	if (!ca->lost)
+	if (!ca->over)
 		ca->rtt_us = cc_rtt_sample(&ca->rtt, tcp_sk(sk), sample) ?:
 			     ca->rtt_us;
 	trace_cc_hook(sk, CC_SAMPLE, sample->pkts_acked, sample->rtt_us);
@@ -178,10 +183,9 @@ static void ere_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	struct ere *ca = inet_csk_ca(sk);
 	bool limited = tcp_is_cwnd_limited(sk);
 
-	if (!ca->lost) {
+	if (!ca->over) {
 		ere_sample(sk);
-		tp->snd_ssthresh = astart_raised(&ca->filter, ca->rtt.base_us,
-						 tp->snd_ssthresh);
+		astart_raise(tp, &ca->filter, ca->rtt.base_us, &ca->over);
 	}
 	if (limited)
 		tcp_reno_cong_avoid(sk, ack, acked);
@@ -193,7 +197,7 @@ static u32 ere_ssthresh(struct sock *sk)
 	struct ere *ca = inet_csk_ca(sk);
 	u32 ssthresh = tcp_reno_ssthresh(sk);
 
-	ca->lost = 1;
+	ca->over = 1;
 	trace_cc_hook(sk, CC_LOSS, ssthresh, -1);
 	return ssthresh;
 }

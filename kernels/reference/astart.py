@@ -45,14 +45,24 @@ class Span:
 
 
 class Astart(Reno):
-    def __init__(self, cwnd: float = 10.0, now_s: float = 0.0, *, tau_s: float = 1.0, ssthresh: float = 32.0) -> None:
+    def __init__(
+        self,
+        cwnd: float = 10.0,
+        now_s: float = 0.0,
+        *,
+        tau_s: float = 1.0,
+        ssthresh: float = 32.0,
+        each_ack: bool = False,
+    ) -> None:
+        """each_ack: whether ssthresh is raised with each ACK until the first loss, not once as the window reaches the first one"""
         super().__init__(cwnd, now_s)
+        self.each_ack = each_ack
         self.ssthresh = ssthresh
         self.filter = Westwood(tau_s)
         self.span = Span()
         self.rtt = 0.0
         self.rtt_min = math.inf
-        self.lost = False
+        self.over = False
 
     def forget_rtts(self) -> None:
         self.rtt_min = math.inf
@@ -66,15 +76,17 @@ class Astart(Reno):
         raise NotImplementedError
 
     def on_ack(self, ack: Ack) -> None:
-        if not self.lost:
+        if not self.over:
             self.estimate(ack.now_s, ack.delivered)
-            if self.rtt_min < math.inf:
-                self.ssthresh = max(self.ssthresh, float(math.floor(max(0.0, self.filter.estimate) * self.rtt_min)))
+            if self.each_ack or not self.slow_start:
+                self.over = not self.each_ack
+                if self.rtt_min < math.inf:
+                    self.ssthresh = max(self.ssthresh, float(math.floor(max(0.0, self.filter.estimate) * self.rtt_min)))
         super().on_ack(ack)
 
     def on_loss(self, now_s: float) -> None:
         super().on_loss(now_s)
-        self.lost = True
+        self.over = True
 
 
 class AstartBwe(Astart):
@@ -105,8 +117,16 @@ class Timer:
 class AstartEre(Astart):
     """Page 100: one timer of the latest RTT gives the rate, one of the latest T_k the samples; both restart at once."""
 
-    def __init__(self, cwnd: float = 10.0, now_s: float = 0.0, *, tau_s: float = 1.0, ssthresh: float = 32.0) -> None:
-        super().__init__(cwnd, now_s, tau_s=tau_s, ssthresh=ssthresh)
+    def __init__(
+        self,
+        cwnd: float = 10.0,
+        now_s: float = 0.0,
+        *,
+        tau_s: float = 1.0,
+        ssthresh: float = 32.0,
+        each_ack: bool = False,
+    ) -> None:
+        super().__init__(cwnd, now_s, tau_s=tau_s, ssthresh=ssthresh, each_ack=each_ack)
         self.timers: tuple[Timer, Timer] | None = None
         self.delivered = 0
         self.rate = 0.0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import astart
-from tests.harness.harness import Hook, run, run_all
+from tests.harness.harness import Hook, Scenario, run, run_all
 from tests.harness.scenarios import idle_table_4_1, situations, standard
 from tests.spec_runs import follows
 
@@ -24,9 +25,14 @@ def test_the_filter_settles_at_a_constant_rate(rate: float, dt: float) -> None:
     assert low_pass.estimate == pytest.approx(rate, rel=1e-3)
 
 
-def test_the_first_threshold_is_raised_by_the_estimate(kernel: GuestKernel) -> None:
+def each_ack(scenario: Scenario) -> Scenario:
+    return dataclasses.replace(scenario, params={"astart_ere": {"each_ack": 1}})
+
+
+def test_with_each_ack_the_threshold_follows_the_estimate(kernel: GuestKernel) -> None:
     """20 Mbit/s and 100 ms hold 247 packets; the filter needs seconds to get there, and never exceeds them much."""
-    seen = [h.ssthresh for h in run(kernel, standard("astart_ere")["growth"]).flow() if h.hook == "A"]
+    result = run(kernel, each_ack(standard("astart_ere")["growth"]))
+    seen = [h.ssthresh for h in result.flow() if h.hook == "A"]
     assert seen[0] == 32
     assert 32 < max(seen) <= 260
 
@@ -56,10 +62,21 @@ def test_the_estimate_stays_so_low_that_the_flow_coincides_with_reno_as_in_yu_20
 def reference(hook: Hook) -> astart.AstartEre:
     spec = astart.AstartEre(float(hook.cwnd))
     if hook.delivered > 1:  # not the SYN alone: chosen in the middle of a connection
-        spec.ssthresh, spec.lost = math.inf, True
+        spec.ssthresh, spec.over = math.inf, True
     return spec
 
 
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """One packet or 1 %: rates are cut to 2^-16 packet/s, spans to whole microseconds. A small buffer it does not overflow."""
     follows(kernel, situations("astart_ere", "burst loss"), reference, 1, 0.01)
+
+
+def test_the_module_follows_the_specification_with_each_ack(kernel: GuestKernel) -> None:
+    cases = {name: each_ack(scenario) for name, scenario in standard("astart_ere").items() if name != "burst loss"}
+
+    def specification(hook: Hook) -> astart.AstartEre:
+        spec = reference(hook)
+        spec.each_ack = True
+        return spec
+
+    follows(kernel, cases, specification, 1, 0.01)
