@@ -186,8 +186,9 @@ def _build_modules(inputs: Inputs, work: Path, steps: Steps, base: Path, root: P
         for name in inputs.module_sources.keys() - kept:
             (sources / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root / "kernels/modules" / name, sources / name)
-        # No path of this machine gets into a module.
-        flags = f"KCFLAGS=-ffile-prefix-map={sources}/= -ffile-prefix-map={tree}/="
+        # No path of this machine gets into a module, however the cache is reached: make asks for what is behind its links.
+        folders = dict.fromkeys((sources, tree, sources.resolve(), tree.resolve()))
+        flags = "KCFLAGS=" + " ".join(f"-ffile-prefix-map={folder}/=" for folder in folders)
         steps.run(
             "compiling the modules",
             "make",

@@ -17,7 +17,8 @@ from kernels.build import build
 from tests.checkout import copied
 
 CHOSEN = ("tcp_astart_bwe", "tcp_lbc", "um_tap", "warp_rxbatch")
-"""With parts that several modules share, without, for User-Mode Linux alone, and of several objects."""
+"""With parts that several modules share, with one that names a header of the kernel's (a WARN_ON), for User-Mode Linux alone, and of
+several objects."""
 pytestmark = pytest.mark.guest
 
 
