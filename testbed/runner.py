@@ -20,7 +20,7 @@ from base.watcher import watching
 from hosts.base import Execution
 from hosts.per_kernel import RunHosts
 from plan.model import Plan
-from testbed import janitor
+from testbed import free_cpu, janitor
 from testbed.results import Results, purge_aside
 from testbed.run_json import run_json
 from testbed.runs import PlannedRun
@@ -113,7 +113,8 @@ class Runner:
             except queue.Empty:
                 return
             try:
-                self._one(job, cpu, summary)
+                with free_cpu.taken(cpu) as own:
+                    self._one(job, own, summary)
             except Exception as error:  # noqa: BLE001 — whatever it is, it belongs to this run and not to the others
                 self._failed(summary, job, f"{type(error).__name__}: {error}")
 
