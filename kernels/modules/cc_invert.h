@@ -112,14 +112,17 @@ cc_invert_send(struct cc_invert *inv, struct sk_buff *skb, u64 at_ns,
 	return pair;
 }
 
-/* No new data and not merely a change of the window, before TCP judges it */
+/*
+ * No new data, before TCP judges it.  Without SACK that may be a change of the
+ * window as well, which a receiver's duplicate ACKs often bring with them: a pair
+ * explains it in any case, and only one with the same window is real without one.
+ */
 static inline bool cc_invert_is_dup(const struct cc_invert *inv,
 				    const struct tcp_sock *tp, u32 acked)
 {
 	if (acked || !tp->packets_out || tp->snd_una != inv->una)
 		return false;
-	return tcp_is_sack(tp) ? tp->sacked_out > inv->sacked_out :
-				 tp->snd_wnd == inv->snd_wnd;
+	return !tcp_is_sack(tp) || tp->sacked_out > inv->sacked_out;
 }
 
 /*
@@ -132,6 +135,7 @@ cc_invert_ack(struct cc_invert *inv, const struct tcp_sock *tp, u32 acked,
 {
 	enum cc_invert_answer answer = CC_INVERT_OTHER;
 	bool dup = cc_invert_is_dup(inv, tp, acked);
+	bool window = !tcp_is_sack(tp) && tp->snd_wnd != inv->snd_wnd;
 
 	inv->sacked_out = tp->sacked_out;
 	inv->snd_wnd = tp->snd_wnd;
@@ -145,14 +149,23 @@ cc_invert_ack(struct cc_invert *inv, const struct tcp_sock *tp, u32 acked,
 	}
 	if (!dup)
 		return answer;
-	if (cc_invert_none(inv))
-		return CC_INVERT_DUPLICATE;
-	*pair = cc_invert_at(inv, inv->begin);
-	if ((*pair)->seq != tp->snd_una || (*pair)->answered)
-		return CC_INVERT_DUPLICATE;
+	*pair = cc_invert_none(inv) ? NULL : cc_invert_at(inv, inv->begin);
+	if (!*pair || (*pair)->seq != tp->snd_una || (*pair)->answered)
+		return window ? CC_INVERT_OTHER : CC_INVERT_DUPLICATE;
 	(*pair)->answered = true;
 	(*pair)->answered_us = tp->tcp_mstamp;
 	return CC_INVERT_FIRST;
+}
+
+/*
+ * What the ACK that ends a pair by itself counts for in slow start: one packet, as
+ * each of a pair's two ACKs does, also where the kernel has taken the first one for
+ * a change of the window and so finds two packets in the second.
+ */
+static inline bool cc_invert_counts_one(enum cc_invert_answer answer,
+					const struct cc_invert_pair *pair)
+{
+	return answer == CC_INVERT_SECOND && pair->answered;
 }
 
 #endif /* WARPBED_CC_INVERT_H */

@@ -26,7 +26,8 @@
  *    time per pair at cwnd per RTT: 2 R / cwnd.
  *  - If no gap qualifies, which the paper leaves open, gamma0 is the widest.
  *  - The expected duplicate ACK of a pair raises cwnd, as in SSIPP (tcp_ssipp.c);
- *    the ACKs of a pair then release a pair each.
+ *    the ACKs of a pair then release a pair each.  Without SACK it may bring
+ *    another window (cc_invert.h).
  *  - Input gaps are those that the pairs were given; a gap is cut at 1 s and an
  *    output gap at 16 times y0.
  *  - R is the least RTT.  Packets before y0 is known leave in order.
@@ -108,7 +109,8 @@ struct spm {
 	u32 y0_us;			/* 0: not known */
 	struct cc_rtt rtt;
 	u8 turn;			/* the next pair's gap */
-	u8 grown:1;			/* this ACK has raised cwnd already */
+	u8 grown:1;			/* this ACK has raised cwnd already, */
+	u8 one:1;			/* or counts for one packet */
 	u8 begun:1;			/* the first packet has left */
 	u8 first:1;			/* the pair back to back has left */
 	u8 ended:1;			/* no more pairs are sent */
@@ -297,9 +299,12 @@ static void spm_pairs_acked(struct sock *sk, u32 acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct spm *ca = inet_csk_ca(sk);
 	struct cc_invert *inv = spm_pairs(sk);
+	enum cc_invert_answer answer;
 	struct cc_invert_pair *pair;
 
-	switch (cc_invert_ack(inv, tp, acked, &pair)) {
+	answer = cc_invert_ack(inv, tp, acked, &pair);
+	ca->one = cc_invert_counts_one(answer, pair);
+	switch (answer) {
 	case CC_INVERT_FIRST:
 		if (tcp_in_slow_start(tp) && tcp_is_cwnd_limited(sk)) {
 			tcp_slow_start(tp, 1);
@@ -329,6 +334,7 @@ static void spm_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	struct spm *ca = inet_csk_ca(sk);
 
 	ca->grown = 0;
+	ca->one = 0;
 	if (spm_pairs(sk)) {
 		cc_rtt_sample(&ca->rtt, tcp_sk(sk), sample);
 		spm_pairs_acked(sk, sample->pkts_acked);
@@ -344,7 +350,7 @@ static void spm_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 
 	if (limited)
 		tcp_reno_cong_avoid(sk, ack, tcp_in_slow_start(tp) ?
-				    min(acked, 2U) : acked);
+				    min(acked, ca->one ? 1U : 2U) : acked);
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 

@@ -26,6 +26,8 @@
  *  - Duplicate ACKs that the kernel counts (SACK blocks, or Reno's count without
  *    SACK) include the expected one until the pair is complete, so without SACK
  *    two real ones behind it start a recovery.
+ *  - Without SACK a duplicate ACK that a pair explains may bring another window
+ *    (cc_invert.h); the kernel does not count such a one.
  *  - The kernel's own loss detection is kept from taking a pair's second packet
  *    for lost, and what it knows of reordering is without the pairs (cc_invert.h).
  *  - Once ended, inversion does not begin again in that connection.
@@ -57,7 +59,8 @@ MODULE_PARM_DESC(init_ssthresh, "first ssthresh, packets, 2-1000000, 0-1 none, 0
 
 struct ssipp {
 	struct cc_output_private private;
-	u8 grown:1;			/* this ACK has raised cwnd already */
+	u8 grown:1;			/* this ACK has raised cwnd already, */
+	u8 one:1;			/* or counts for one packet */
 	u8 begun:1;			/* the first packet has left */
 };
 
@@ -117,11 +120,15 @@ static void ssipp_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct ssipp *ca = inet_csk_ca(sk);
 	struct cc_invert *inv = ssipp_pairs(sk);
+	enum cc_invert_answer answer;
 	struct cc_invert_pair *pair;
 
 	ca->grown = 0;
+	ca->one = 0;
 	if (inv) {
-		switch (cc_invert_ack(inv, tp, sample->pkts_acked, &pair)) {
+		answer = cc_invert_ack(inv, tp, sample->pkts_acked, &pair);
+		ca->one = cc_invert_counts_one(answer, pair);
+		switch (answer) {
 		case CC_INVERT_FIRST:
 			if (tcp_in_slow_start(tp) && tcp_is_cwnd_limited(sk)) {
 				tcp_slow_start(tp, 1);
@@ -141,11 +148,13 @@ static void ssipp_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 
 static void ssipp_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
+	const struct tcp_sock *tp = tcp_sk(sk);
 	struct ssipp *ca = inet_csk_ca(sk);
 	bool limited = tcp_is_cwnd_limited(sk) && !ca->grown;
 
 	if (limited)
-		tcp_reno_cong_avoid(sk, ack, cc_recovery_counts(sk, acked));
+		tcp_reno_cong_avoid(sk, ack, ca->one && tcp_in_slow_start(tp) ?
+				    1 : cc_recovery_counts(sk, acked));
 	trace_cc_hook(sk, CC_AVOID, acked, limited);
 }
 

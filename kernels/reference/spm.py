@@ -58,7 +58,7 @@ class Spm(Reno):
         self.samples: list[tuple[float, float]] = []  # in units of y0
         self.measuring = self.sending = new
         self.stopped_ns: float | None = None
-        self.grown = False
+        self.grown = self.one = False
 
     def on_pair(self, seq: int, gap_s: float) -> None:
         """The second packet of a pair leaves, a gap after the first, which left in slow start."""
@@ -81,7 +81,7 @@ class Spm(Reno):
             self.rtt_min = min(self.rtt_min, rtt_s)
 
     def on_acknowledged(self, una: int, acked: int, now_s: float, *, limited: bool) -> None:
-        self.grown = False
+        self.grown = self.one = False
         if self.measuring:
             self._measured(una, acked, now_s, limited=limited)
             self._stop_outside_of_slow_start()
@@ -96,6 +96,7 @@ class Spm(Reno):
             self.grow_slow_start(1)
             self.grown = True
         elif answer is Answer.SECOND and pair is not None:
+            self.one = pair.answered_s is not None
             self._measure(pair, now_s)
         elif answer is Answer.DUPLICATE:
             self.measuring = self.sending = False
@@ -125,7 +126,7 @@ class Spm(Reno):
         if self.grown or not ack.limited:
             return
         if self.slow_start:  # limited byte counting
-            left = self.grow_slow_start(min(ack.acked, 2))
+            left = self.grow_slow_start(min(ack.acked, 1 if self.one else 2))
             if left:
                 self.grow_avoidance(left)
         else:

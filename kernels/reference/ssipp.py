@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from kernels.reference.base import Ack, Reno
 from kernels.reference.inverted import Answer, Pairs
 
@@ -15,7 +17,7 @@ class Ssipp(Reno):
         super().__init__(cwnd, now_s)
         self.pairs = Pairs()
         self.inverting = new
-        self.grown = False
+        self.grown = self.one = False
 
     def on_pair(self, seq: int, gap_s: float) -> None:
         if not self.inverting or not self.slow_start:
@@ -23,21 +25,23 @@ class Ssipp(Reno):
         self.pairs.sent(seq, gap_s)
 
     def on_acknowledged(self, una: int, acked: int, now_s: float, *, limited: bool) -> None:
-        self.grown = False
+        self.grown = self.one = False
         if not self.inverting:
             return
-        answer, _ = self.pairs.acknowledged(una, acked, now_s)
+        answer, pair = self.pairs.acknowledged(una, acked, now_s)
         if answer is Answer.FIRST and self.slow_start and limited:
             self.grow_slow_start(1)
             self.grown = True
-        elif answer is Answer.DUPLICATE or (
+        elif answer is Answer.SECOND:
+            self.one = pair is not None and pair.answered_s is not None
+        if answer is Answer.DUPLICATE or (
             answer is not Answer.FIRST and not self.slow_start and not self.pairs.under_way
         ):
             self.inverting = False
 
     def on_ack(self, ack: Ack) -> None:
         if not self.grown:
-            super().on_ack(ack)
+            super().on_ack(dataclasses.replace(ack, acked=1) if self.one and self.slow_start else ack)
 
     def on_loss(self, now_s: float) -> None:
         super().on_loss(now_s)
