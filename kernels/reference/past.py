@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """PaSt, paced start: Yu 2009, s4.6 and algorithm 3, and its source, Hu and Steenkiste 2003.
 
-Of algorithm 3 the copy keeps its variables (input gap of this and the last round, output gap) and the beginning of its
-comparison, "if prev_in_gap < ..."; there is no tolerance among them.  The search between its lines is the source's:
-double towards the turning point, then halve the distance to it.
+Of algorithm 3 the copy keeps its variables (input gap of this and the last round, output gap), the gap after the first
+round, "out gap2", and the beginning of its comparison, "if prev_in_gap < ..."; there is no tolerance among them.  The
+search between its lines is the source's: double towards the turning point, then halve the distance to it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ class Search:
     """The turning point between gaps that come out wider and gaps that do not."""
 
     rounds: int = 5
+    second: float = 2.0
+    """The second round's gap over what comes out of the first."""
     round: int = 0
     gap: float = 0.0
     low: float = 0.0
@@ -34,7 +36,7 @@ class Search:
         if self.round >= self.rounds:
             return output if self.high is None else self.high
         if self.round == 1:
-            self.gap = output / 2
+            self.gap = output * self.second
         elif self.high is None:
             self.gap *= 2
         else:

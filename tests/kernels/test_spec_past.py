@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import statistics
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from hosts.virtual.launch import GuestKernel
 from kernels.reference import past
 from tests.harness import wire_rtts
-from tests.harness.harness import Flow, Hook, Scenario, run_all
+from tests.harness.harness import Flow, Hook, run_all
 from tests.harness.scenarios import situations, standard
 from tests.spec_runs import follows
 
@@ -30,24 +29,39 @@ def test_the_search_ends_at_or_above_the_turning_point_within_its_rounds(bottlen
     assert ends[-1] >= turning * (1 - 1e-9)
 
 
-def test_one_foreign_packet_in_a_train_of_the_bottlenecks_own_gap_halves_the_estimate() -> None:
-    """Yu 2009 s4.6.3 at 400 Mbit/s, where nothing but stray packets is in the way: Hoe 2563.9, PaSt 1321.1, about half.
-
-    Back to back gives 1, half of it comes out as 1, 1 comes out a little wider and is doubled; 2 comes out as it went in,
-    and 1.5 a little wider again."""
+def test_a_train_that_comes_out_wider_leaves_the_gap_above_it() -> None:
+    """Back to back gives 1, twice that comes out as it went in, 1 comes out a little wider, and so does all between them."""
     search = past.Search()
-    outputs, gaps, end = [1.0, 1.0, 1.01, 2.0, 1.51], [], None
-    for output in outputs:
+    gaps, end = [], None
+    for _ in range(5):
         gaps.append(search.gap)
-        end = search.judge(output)
-    assert gaps == [0.0, 0.5, 1.0, 2.0, 1.5]
+        end = search.judge(search.gap if search.gap == 2 else max(1.0, search.gap + 0.01))
+    assert gaps == [0.0, 2.0, 1.0, 1.5, 1.75]
     assert end == 2.0
+
+
+def test_where_every_train_comes_out_wider_the_gap_in_the_end_is_sixteen_times_the_first() -> None:
+    search = past.Search()
+    ends = [search.judge(1.0 if i == 0 else 1.1 * search.gap) for i in range(5)]
+    assert ends[-1] == pytest.approx(1.1 * 16)
 
 
 def reference(hook: Hook) -> past.Past:
     new = hook.delivered <= 1  # the SYN alone
     assert bool(hook.count) == new
     return past.Past(float(hook.cwnd), new=new)
+
+
+def test_the_second_trains_gap_is_a_parameter(kernel: GuestKernel) -> None:
+    scenario = dataclasses.replace(standard("past")["growth"], seconds=3, params={"past": {"second_gap": 50}})
+
+    def half(hook: Hook) -> past.Past:
+        spec = reference(hook)
+        assert spec.search is not None
+        spec.search.second = 0.5
+        return spec
+
+    follows(kernel, {"growth": scenario}, half, 1)
 
 
 def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
@@ -98,18 +112,3 @@ def test_the_wire_alone_gives_the_module_s_threshold(kernel: GuestKernel, rate_m
     least_s = min(acked_s[(s.seq + s.length) % 2**32] - s.t_s for s in sent[:at])
     print(end, least_s / end, estimate.count)
     assert estimate.count == pytest.approx(least_s / end, abs=1)
-
-
-def test_beside_stray_packets_the_estimate_is_half_of_what_fits_as_published(kernel: GuestKernel) -> None:
-    """Yu 2009 table 4-1 at 400 Mbit/s, where there is room for all: mean 1321.1, deviation 592.8, of the 2644 packets that
-    fit the path.  Here 247 fit, and four flows of one small packet per 10 ms are in the way."""
-    starts = [Flow("past", 40000 + i, 1 + i * 1.1937, ((0.75, None),)) for i in range(12)]
-    stray = [
-        Flow("reno", 41000 + i, at_s, ((15.0, 30000.0),), host="alt")
-        for i, at_s in enumerate((0, 0.0145, 0.0304, 0.048))
-    ]
-    (result,) = run_all(kernel, [Scenario((*starts, *stray), ("past",), seconds=16, rate_mbit=20, buffer_packets=500)])
-    shares = [h.count / 247 for flow in starts for h in result.flow(flow.port) if h.hook == "M"]
-    print(sorted(shares))
-    assert len(shares) >= 10
-    assert statistics.mean(shares) == pytest.approx(1321.1 / 2644, abs=2 * 592.8 / 2644 / len(shares) ** 0.5)
