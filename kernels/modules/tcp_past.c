@@ -45,12 +45,12 @@
  *  - The second round's gap.  Of the line of algorithm 3 the copy has "out gap2".
  *    It shows fractions with a space ("3 2y0") and a slash as "="; a sign of
  *    multiplication is lost.  So it is twice the output gap; second_gap = 50 is
- *    half of it.  Where every train comes out wider, four doublings make 16 times
- *    the first output gap of it, or 4: on Yu's parking lots at 25 and 50 Mbit/s
- *    half gave 155 and 181 packets, 3.9 times the 39.5 and 46.4 of table 4-1.
- *    Where there is room for all both find what fits, 2646 packets at 400 Mbit/s;
- *    the table has 1321.1 with a deviation of 592.8, and 2644 / 2 is what the second
- *    train has.  How the search ends is not in the copy.
+ *    half of it.  On Yu's parking lots at 25, 50 and 100 Mbit/s, where most trains
+ *    come out wider, half gave 155, 181 and 410 packets and twice gives 74, 89 and
+ *    122; table 4-1 has 39.5, 46.4 and 54.2.
+ *  - What is left is a factor of about two at every rate (1705 and 2646 packets
+ *    at 200 and 400 Mbit/s where the table has 1095 and 1321, half of the 2644
+ *    that fit): how the search ends, and so the gap in the end, is not in the copy.
  *
  * Cost: a loss is 2.4 times CUBIC's, for it also ends what is sent in pairs or
  * trains and measured on them.
