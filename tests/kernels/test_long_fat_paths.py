@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from hosts.virtual.launch import GuestKernel
-from kernels.reference.astart import AstartEre
+from kernels.reference.astart import AstartBwe, AstartEre
 from kernels.reference.base import Specification
 from kernels.reference.fast import Fast
 from schema.names import project_ccas
@@ -18,9 +18,15 @@ from tests.kernels.test_spec_group import begins, starts
 from tests.spec_cases import CASES
 from tests.spec_runs import judge
 
-PARAMS = {"astart_ere": {"init_ssthresh": 8000}, "fast": {"alpha": 3000}, "ftat": {"init_bytes": 4 << 20}}
+PARAMS = {
+    "astart_bwe": {"each_ack": 1},
+    "astart_ere": {"init_ssthresh": 8000},
+    "fast": {"alpha": 3000},
+    "ftat": {"init_bytes": 4 << 20},
+}
 """Of those that would not reach thousands of packets in the time."""
 MAKES: dict[str, Callable[[Hook], Specification]] = {
+    "astart_bwe": lambda hook: AstartBwe(float(hook.cwnd), each_ack=True),
     "astart_ere": lambda hook: AstartEre(float(hook.cwnd), ssthresh=8000.0),
     "fast": lambda hook: Fast(float(hook.cwnd), alpha=3000),
 }
