@@ -117,19 +117,9 @@ class Timer:
 class AstartEre(Astart):
     """Page 100: one timer of the latest RTT gives the rate, one of the latest T_k the samples; both restart at once."""
 
-    def __init__(
-        self,
-        cwnd: float = 10.0,
-        now_s: float = 0.0,
-        *,
-        tau_s: float = 1.0,
-        ssthresh: float = 32.0,
-        each_ack: bool = False,
-    ) -> None:
-        super().__init__(cwnd, now_s, tau_s=tau_s, ssthresh=ssthresh, each_ack=each_ack)
-        self.timers: tuple[Timer, Timer] | None = None
-        self.delivered = 0
-        self.rate = 0.0
+    timers: tuple[Timer, Timer] | None = None
+    delivered = 0
+    rate = 0.0
 
     def estimate(self, now_s: float, delivered: int) -> None:
         if self.timers is None:
