@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,9 @@ from tests.waiting import wait_until
 
 surroundings.settle(os.environ)
 
+ENDING_S = 20.0
+"""How long what a file's tests have started may take to end after the last of them."""
+
 # each of pytest-xdist's workers keeps to one CPU, as guests do, so that guests of several workers are spread over all
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     allowed, number = sorted(os.sched_getaffinity(0)), int(worker.removeprefix("gw"))
@@ -45,15 +47,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_goes_on(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a file's tests have left running is ended and named once they are over: it would take the others' CPU."""
+    """A file whose tests leave a process running has failed; the process is ended, for it would take the others' CPU."""
     yield
     try:
-        wait_until(lambda: not reaper.left_by(request.node.nodeid), 20)
+        wait_until(lambda: not reaper.left_by(request.node.nodeid), ENDING_S)
     except AssertionError:
         left = reaper.left_by(request.node.nodeid)
         reaper.kill(list(left))
-        for line in left.values():
-            print(f"ended, since its test had left it: {line}", file=sys.__stderr__, flush=True)
+        if left:
+            pytest.fail("\n".join(("left running, and ended now:", *left.values())))
 
 
 @pytest.fixture(scope="session")

@@ -61,28 +61,39 @@ def waited_s(pid: int) -> float:
     """Seconds that the threads of a process and of all that descend from it had work to do and no CPU, of those that live."""
     total = 0
     for here in (pid, *descendants(pid)):
-        for thread in Path(f"/proc/{here}/task").glob("*/schedstat"):
-            try:
-                total += int(thread.read_text().split()[1])
-            except (OSError, IndexError):  # ended, or a kernel without CONFIG_SCHED_INFO
-                continue
+        for times in _of_threads(here, "schedstat"):
+            with contextlib.suppress(IndexError):  # a kernel without CONFIG_SCHED_INFO
+                total += int(times.split()[1])
     return total / 1e9
 
 
 def is_runnable(pid: int) -> bool:
     """Whether a thread of a process or of one that descends from it is executed or waits for a CPU at this moment."""
-    for here in (pid, *descendants(pid)):
-        for thread in Path(f"/proc/{here}/task").glob("*/stat"):
-            with contextlib.suppress(OSError):
-                if thread.read_text().rsplit(")", 1)[1].split()[0] == "R":
-                    return True
-    return False
+    return any(
+        state.rsplit(")", 1)[1].split()[0] == "R"
+        for here in (pid, *descendants(pid))
+        for state in _of_threads(here, "stat")
+    )
 
 
 def descendants(pid: int) -> Iterator[int]:
     """The processes below one, those that live."""
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in task.read_text().split():
-                yield int(child)
-                yield from descendants(int(child))
+    for children in _of_threads(pid, "children"):
+        for child in children.split():
+            yield int(child)
+            yield from descendants(int(child))
+
+
+def _of_threads(pid: int, file: str) -> Iterator[str]:
+    """What a file of /proc says of each thread of a process. A process or a thread may end while it is being asked: it says nothing."""
+    folder = f"/proc/{pid}/task"
+    try:
+        threads = os.listdir(folder)  # not Path.glob, which fails where the folder goes meanwhile
+    except OSError:
+        return
+    for thread in threads:
+        try:
+            text = Path(folder, thread, file).read_text()
+        except OSError:
+            continue
+        yield text

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,17 @@ for words in (["sleep", sys.argv[1]], ["sh", "-c", f"setsid sleep {sys.argv[1]} 
     subprocess.Popen(words, start_new_session=True)
 print("started", flush=True)
 sys.stdin.read()
+"""
+
+CONFTEST = """
+from tests import conftest
+from tests.conftest import nothing_goes_on
+conftest.ENDING_S = 0.2
+"""
+LEAVES = """
+import subprocess
+def test_leaves_a_process():
+    subprocess.run(["sh", "-c", "sleep {seconds} >/dev/null 2>&1 &"], check=True)
 """
 
 
@@ -59,3 +71,16 @@ def test_what_a_test_leaves_running_is_found(request: pytest.FixtureRequest) -> 
     reaper.kill(list(reaper.left_by(here)))
     wait_until(lambda: not reaper.left_by(here), 20)
     assert not reaper.left_by("tests/unit/test_other.py")
+
+
+def test_a_file_whose_tests_leave_a_process_fails_and_the_process_ends(tmp_path: Path) -> None:
+    seconds = "98763.4321"
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_leaves.py").write_text(LEAVES.format(seconds=seconds))
+    command = [sys.executable, "-P", "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=lab.ROOT, env={**os.environ, "PYTHONPATH": str(lab.ROOT)}
+    )
+    assert done.returncode == 1 and "1 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert f"sleep {seconds}, of test_leaves.py::test_leaves_a_process" in done.stdout, done.stdout
+    wait_until(lambda: not lab.processes_with(f"sleep {seconds}"))

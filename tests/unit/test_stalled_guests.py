@@ -101,3 +101,24 @@ def test_processes_below_count(monkeypatch: pytest.MonkeyPatch) -> None:
     with running([sys.executable, "-I", "-S", "-c", BUSY_CHILD]) as (guest,):
         patience = stall.Stall(guest.pid)
         wait_until(lambda: patience.exhausted(0.5) is not None, 60, while_running=guest)
+
+
+def test_a_process_that_ends_while_it_is_asked_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the three asks every process below this one; the child's end comes between its name and the list of its threads."""
+    listdir = os.listdir
+    for ask in (stall.cpu_s, stall.waited_s, stall.is_runnable):
+        with running(["sleep", "600"]) as (child,):
+            asked: list[int] = []
+
+            def ends_first(
+                folder: str, process: subprocess.Popen[bytes] = child, known: list[int] = asked
+            ) -> list[str]:
+                if folder == f"/proc/{process.pid}/task":
+                    known.append(process.pid)
+                    process.kill()
+                    process.wait()
+                return listdir(folder)
+
+            monkeypatch.setattr(os, "listdir", ends_first)
+            ask(os.getpid())
+            assert asked
