@@ -122,11 +122,27 @@ def find(path: Path) -> list[Path]:
     """
     if (path / "run.json").is_file():
         return [path]
-    folders = sorted(file.parent for pattern in ("*/run.json", "*/*/run.json") for file in path.glob(pattern))
-    folders = [folder for folder in folders if not any(part.startswith(".") for part in folder.relative_to(path).parts)]
+    folders = sorted(_runs_below(path, levels=2))
     if not folders:
         raise StoreUsageError(f"{path}: no run.json here or up to two folders below; ./warpbed run makes results")
     return folders
+
+
+def _runs_below(path: Path, levels: int) -> Iterator[Path]:
+    """Another command may make and remove folders here meanwhile (not Path.glob, which fails where one goes while it looks)."""
+    try:
+        names = os.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise StoreUsageError(str(error)) from error
+    for name in names:
+        if name.startswith("."):
+            continue
+        if (path / name / "run.json").is_file():
+            yield path / name
+        if levels > 1:
+            yield from _runs_below(path / name, levels - 1)
 
 
 def read(path: Path) -> RunFolder:
