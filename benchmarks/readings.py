@@ -105,6 +105,7 @@ CASES = (
     Case("creno", "fast_retransmits", (2, 1, 0), ("timeouts.f1", "utilization", "goodput_mbps"), 120, loss=0.3),
     Case("past", "rounds", (5, 3, 8), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("past", "second_gap", (200, 50), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
+    Case("past", "refine", (0, 1), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("spm", "spacing", (100, 0, 400), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("spm", "beta", (105, 100, 400), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("spm", "least_samples", (12, 4, 48), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),

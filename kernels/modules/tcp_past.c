@@ -5,7 +5,7 @@
  * Slow start in rounds of 2, 4, 8, 16 and 32 packets, each a train with a given
  * gap between its packets.  A train that comes out wider than it went in was
  * faster than what the path has to spare; the gap is doubled until one does not,
- * and then halves its distance to the turning point.  ssthresh = R / gap.
+ * which ends the search.  ssthresh = R / gap.
  *
  * Hu and Steenkiste, "Improving TCP startup performance using active
  * measurements: algorithm and evaluation", ICNP 2003, as Yu 2009 (dissertation,
@@ -17,10 +17,9 @@
  *
  * Differences from the paper
  *  - Algorithm 3 is garbled in the copy.  The rule: a train whose output gap is
- *    wider than its input gap raises the lower bound, another one lowers the upper
- *    bound to its input gap; the next gap is the middle of both, or twice the last
- *    one while there is no upper bound.  It ends after the last round.
- *  - The gap in the end is the upper bound; without one, the last output gap.
+ *    wider than its input gap is followed by one of twice that gap; the first one
+ *    that does not come out wider ends the search with its gap, and the last round
+ *    does, then with its output gap.
  *  - Gaps are compared in nanoseconds and strictly, so one foreign packet within
  *    a train can make it wider.
  *  - All of a train has its gap, as the thesis has it ("transmitted in order with
@@ -48,9 +47,12 @@
  *    half of it.  On Yu's parking lots at 25, 50 and 100 Mbit/s, where most trains
  *    come out wider, half gave 155, 181 and 410 packets and twice gives 74, 89 and
  *    122; table 4-1 has 39.5, 46.4 and 54.2.
- *  - What is left is a factor of about two at every rate (1705 and 2646 packets
- *    at 200 and 400 Mbit/s where the table has 1095 and 1321, half of the 2644
- *    that fit): how the search ends, and so the gap in the end, is not in the copy.
+ *  - How the search ends.  "The state machine terminates when terminate is
+ *    reached"; the copy has lost the condition.  refine = 1 goes on to the last
+ *    round, as the paper by Hu and Steenkiste: the gap halves its distance to the
+ *    widest one that came out wider.  That finds all of an idle path, 2646 packets
+ *    where 2644 fit, and the table has 1321, half of them: an idle path lets the
+ *    second train through with twice its own gap.
  *
  * Cost: a loss is 2.4 times CUBIC's, for it also ends what is sent in pairs or
  * trains and measured on them.
@@ -75,6 +77,11 @@ static unsigned int second_gap __read_mostly = 200;
 CC_PARAM_RANGE(second_gap_ops, 1, 1000);
 module_param_cb(second_gap, &second_gap_ops, &second_gap, 0644);
 MODULE_PARM_DESC(second_gap, "gap of the second train, percent of what comes out of the first, 1-1000 (200)");
+
+static unsigned int refine __read_mostly;
+CC_PARAM_RANGE(refine_ops, 0, 1);
+module_param_cb(refine, &refine_ops, &refine, 0644);
+MODULE_PARM_DESC(refine, "after the first train that does not come out wider: end (0), or go on halving the gap's distance (1), 0-1 (0)");
 
 struct past {
 	struct cc_output_private private;
@@ -163,7 +170,8 @@ static void past_judge(struct sock *sk, u32 out_ns)
 		ca->high_ns = ca->gap_ns;
 	else
 		ca->low_ns = ca->gap_ns;
-	if (ca->round + 1U >= READ_ONCE(rounds)) {
+	if (ca->round + 1U >= READ_ONCE(rounds) ||
+	    (ca->high_ns && !READ_ONCE(refine))) {
 		past_end(sk, ca->high_ns ?: out_ns);
 		return;
 	}

@@ -2,8 +2,9 @@
 """PaSt, paced start: Yu 2009, s4.6 and algorithm 3, and its source, Hu and Steenkiste 2003.
 
 Of algorithm 3 the copy keeps its variables (input gap of this and the last round, output gap), the gap after the first
-round, "out gap2", and the beginning of its comparison, "if prev_in_gap < ..."; there is no tolerance among them.  The
-search between its lines is the source's: double towards the turning point, then halve the distance to it.
+round, "out gap2", and the beginning of its comparison, "if prev_in_gap < ..."; there is no tolerance among them.  "The state
+machine terminates when terminate is reached": here with the first train that does not come out wider, as the estimates of
+Table 4-1 have it.  The source goes on: it halves the distance to the turning point until the last round.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ class Search:
     rounds: int = 5
     second: float = 2.0
     """The second round's gap over what comes out of the first."""
+    refine: bool = False
+    """Whether the search goes on where a train does not come out wider."""
     round: int = 0
     gap: float = 0.0
     low: float = 0.0
@@ -33,7 +36,7 @@ class Search:
         else:
             self.high = self.gap
         self.round += 1
-        if self.round >= self.rounds:
+        if self.round >= self.rounds or (self.high is not None and not self.refine):
             return output if self.high is None else self.high
         if self.round == 1:
             self.gap = output * self.second
