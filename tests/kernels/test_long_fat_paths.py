@@ -15,6 +15,7 @@ from kernels.reference.fast import Fast
 from schema.names import project_ccas
 from tests.harness.harness import Flow, Hook, Scenario, run
 from tests.kernels.test_spec_group import begins, starts
+from tests.kernels.test_spec_past import refined
 from tests.spec_cases import CASES
 from tests.spec_runs import judge
 
@@ -23,12 +24,14 @@ PARAMS = {
     "astart_ere": {"init_ssthresh": 8000},
     "fast": {"alpha": 3000},
     "ftat": {"init_bytes": 4 << 20},
+    "past": {"refine": 1},
 }
 """Of those that would not reach thousands of packets in the time."""
 MAKES: dict[str, Callable[[Hook], Specification]] = {
     "astart_bwe": lambda hook: AstartBwe(float(hook.cwnd), each_ack=True),
     "astart_ere": lambda hook: AstartEre(float(hook.cwnd), ssthresh=8000.0),
     "fast": lambda hook: Fast(float(hook.cwnd), alpha=3000),
+    "past": refined,
 }
 """Their specifications with these parameters."""
 SECONDS, LOSS, NEWCOMER_S = 12, (9.0, 0.001), 8.0

@@ -71,6 +71,14 @@ def reference(hook: Hook) -> past.Past:
     return past.Past(float(hook.cwnd), new=new)
 
 
+def refined(hook: Hook) -> past.Past:
+    """With refine = 1."""
+    spec = reference(hook)
+    assert spec.search is not None
+    spec.search.refine = True
+    return spec
+
+
 def test_the_second_trains_gap_is_a_parameter(kernel: GuestKernel) -> None:
     scenario = dataclasses.replace(standard("past")["growth"], seconds=3, params={"past": {"second_gap": 50}})
 
@@ -85,13 +93,6 @@ def test_the_second_trains_gap_is_a_parameter(kernel: GuestKernel) -> None:
 
 def test_the_search_can_go_on(kernel: GuestKernel) -> None:
     scenario = dataclasses.replace(standard("past")["growth"], seconds=3, params={"past": {"refine": 1}})
-
-    def refined(hook: Hook) -> past.Past:
-        spec = reference(hook)
-        assert spec.search is not None
-        spec.search.refine = True
-        return spec
-
     follows(kernel, {"growth": scenario}, refined, 1)
 
 
