@@ -135,7 +135,9 @@ def _runs_below(path: Path, levels: int) -> Iterator[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise StoreUsageError(str(error)) from error
+        raise StoreUsageError(
+            f"{path}: {error.strerror}; let your user read it, or name the folders that are to be loaded"
+        ) from error
     for name in names:
         if name.startswith("."):
             continue

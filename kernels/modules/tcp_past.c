@@ -51,9 +51,10 @@
  *    reached"; the copy has lost the condition.  refine = 1 goes on to the last
  *    round, as the paper by Hu and Steenkiste: the gap halves its distance to the
  *    widest one that came out wider.  That finds all of an idle path, 2646 packets
- *    where 2644 fit, and the table has 1321, half of them: an idle path lets the
- *    second train through with twice its own gap.  At 200 Mbit/s seven starts
- *    have 996 on average and with refine = 1 had 1705; the table has 1095.
+ *    where 2644 fit, and the table has a mean of 1321 (deviation 593), half of
+ *    them: an idle path lets the second train through with twice its own gap.
+ *    At 200 Mbit/s seven starts have 996 on average, and five with refine = 1 had
+ *    1705; the table has 1095.
  *  - What is left: 68, 89 and 124 packets at 25, 50 and 100 Mbit/s, where trains
  *    come out wider than they went in.  Were twice the output gap the rule of each
  *    such round, not only of the first, it would be 78 at 100 (five starts).
