@@ -4,22 +4,23 @@
  *
  * Slow start in rounds of 2, 4, 8, 16 and 32 packets, each a train with a given
  * gap between its packets.  A train that comes out wider than it went in was
- * faster than what the path has to spare; the gap is doubled until one does not,
- * which ends the search.  ssthresh = R / gap.
+ * faster than what the path has to spare; the next one has twice the gap that came
+ * out of it.  The first that does not come out wider ends the search.
+ * ssthresh = R / gap.
  *
  * Hu and Steenkiste, "Improving TCP startup performance using active
  * measurements: algorithm and evaluation", ICNP 2003, as Yu 2009 (dissertation,
  * University of Florida) s4.6 and algorithm 3 compare with it:
- *  - The first round is sent back to back, the second with twice the gap that comes
- *    out of it.
+ *  - The first round is sent back to back, each later one with twice the gap that
+ *    came out of the one before.
  *  - A round is over when all of its ACKs are there; its output gap is the mean
  *    over the train.
  *
  * Differences from the paper
  *  - Algorithm 3 is garbled in the copy.  The rule: a train whose output gap is
- *    wider than its input gap is followed by one of twice that gap; the first one
- *    that does not come out wider ends the search with its gap, and the last round
- *    does, then with its output gap.
+ *    wider than its input gap is followed by one of twice the output gap; the
+ *    first one that does not come out wider ends the search with its gap, and the
+ *    last round does, then with its output gap.
  *  - Gaps are compared in nanoseconds and strictly, so one foreign packet within
  *    a train can make it wider.
  *  - All of a train has its gap, as the thesis has it ("transmitted in order with
@@ -170,6 +171,7 @@ static void past_release(struct sock *sk)
 static void past_judge(struct sock *sk, u32 out_ns)
 {
 	struct past *ca = inet_csk_ca(sk);
+	u32 percent;
 
 	if (out_ns <= ca->gap_ns)
 		ca->high_ns = ca->gap_ns;
@@ -181,14 +183,13 @@ static void past_judge(struct sock *sk, u32 out_ns)
 		return;
 	}
 	ca->round++;
-	if (ca->round == 1)
-		ca->gap_ns = min_t(u64, div_u64((u64)out_ns *
-						READ_ONCE(second_gap), 100),
-				   PAST_GAP_MAX_NS);
-	else if (ca->high_ns)
+	if (ca->high_ns) {
 		ca->gap_ns = ca->low_ns + (ca->high_ns - ca->low_ns) / 2;
-	else
-		ca->gap_ns = min(2 * ca->gap_ns, PAST_GAP_MAX_NS);
+	} else {
+		percent = ca->round == 1 ? READ_ONCE(second_gap) : 200;
+		ca->gap_ns = min_t(u64, div_u64((u64)out_ns * percent, 100),
+				   PAST_GAP_MAX_NS);
+	}
 	past_round(sk);
 }
 

@@ -2,7 +2,8 @@
 """PaSt, paced start: Yu 2009, s4.6 and algorithm 3, and its source, Hu and Steenkiste 2003.
 
 Of algorithm 3 the copy keeps its variables (input gap of this and the last round, output gap), the gap after the first
-round, "out gap2", and the beginning of its comparison, "if prev_in_gap < ..."; there is no tolerance among them.  "The state
+round, "out gap2", and the beginning of its comparison, "if prev_in_gap < ..."; there is no tolerance among them.  Twice the
+output gap is read as the rule of each round, since the line stands before the comparison.  "The state
 machine terminates when terminate is reached": here with the first train that does not come out wider, as the estimates of
 Table 4-1 have it.  The source goes on: it halves the distance to the turning point until the last round.
 """
@@ -38,10 +39,8 @@ class Search:
         self.round += 1
         if self.round >= self.rounds or (self.high is not None and not self.refine):
             return output if self.high is None else self.high
-        if self.round == 1:
-            self.gap = output * self.second
-        elif self.high is None:
-            self.gap *= 2
+        if self.high is None:
+            self.gap = output * (self.second if self.round == 1 else 2)
         else:
             self.gap = (self.low + self.high) / 2
         return None

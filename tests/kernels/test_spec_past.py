@@ -48,10 +48,11 @@ def test_an_idle_path_ends_the_search_with_twice_its_gap_or_refined_with_its_own
     assert ended(past.Search(refine=True), lambda gap: max(1.0, gap)) == ([0.0, 2.0, 1.0, 0.5, 0.75], 1.0)
 
 
-def test_a_train_that_comes_out_wider_doubles_the_gap() -> None:
-    """2 and 4 come out a little wider, 8 as it went in."""
-    gaps, end = ended(past.Search(), lambda gap: 8.0 if gap == 8 else max(1.0, gap + 0.01))
-    assert (gaps, end) == ([0.0, 2.0, 4.0, 8.0], 8.0)
+def test_a_train_that_comes_out_wider_is_followed_by_one_of_twice_that() -> None:
+    """2 and 5 come out half as wide again or less, 12 as it went in."""
+    wider = {0.0: 1.0, 2.0: 2.5, 5.0: 6.0}
+    gaps, end = ended(past.Search(), lambda gap: wider.get(gap, gap))
+    assert (gaps, end) == ([0.0, 2.0, 5.0, 12.0], 12.0)
 
 
 def test_a_train_that_comes_out_wider_leaves_the_refined_gap_above_it() -> None:
@@ -60,9 +61,10 @@ def test_a_train_that_comes_out_wider_leaves_the_refined_gap_above_it() -> None:
     assert (gaps, end) == ([0.0, 2.0, 1.0, 1.5, 1.75], 2.0)
 
 
-def test_where_every_train_comes_out_wider_the_gap_in_the_end_is_sixteen_times_the_first() -> None:
-    _, end = ended(past.Search(), lambda gap: 1.1 * gap if gap else 1.0)
-    assert end == pytest.approx(1.1 * 16)
+def test_where_every_train_comes_out_wider_the_gap_in_the_end_is_what_comes_out_of_the_last() -> None:
+    """1, twice that a quarter wider: 2.5, 6.25, 15.625, 39.0625."""
+    gaps, end = ended(past.Search(), lambda gap: 1.25 * gap if gap else 1.0)
+    assert (gaps, end) == ([0.0, 2.0, 5.0, 12.5, 31.25], 39.0625)
 
 
 def reference(hook: Hook) -> past.Past:
