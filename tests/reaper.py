@@ -16,6 +16,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 from base import watcher
@@ -39,7 +40,12 @@ def is_tagged(name: str) -> bool:
 
 
 def start() -> None:
-    """Mark what this process starts from now on, and start what waits for this process's end."""
+    """Mark what this process starts from now on, and start what waits for this process's end.
+
+    Python's resource tracker, which the first pool of processes starts, ends with this process by itself: it is started before
+    the mark, so that it is not taken for something that the test with that pool left running.
+    """
+    resource_tracker.ensure_running()
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     unmarked = {key: value for key, value in os.environ.items() if key != NAME}
     _watchers.append(watcher.start(clean_up, str(os.getpid()), mark, environment=unmarked, quiet=True))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -71,6 +73,14 @@ def test_what_a_test_leaves_running_is_found(request: pytest.FixtureRequest) -> 
     reaper.kill(list(reaper.left_by(here)))
     wait_until(lambda: not reaper.left_by(here), 20)
     assert not reaper.left_by("tests/unit/test_other.py")
+
+
+def test_a_pool_of_processes_leaves_nothing_of_its_own(request: pytest.FixtureRequest) -> None:
+    """Benchmarks measure in one; Python keeps a process beside it until this one ends."""
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(os.getpid).result() != os.getpid()
+    here = request.node.nodeid.partition("::")[0]
+    wait_until(lambda: not reaper.left_by(here), 20, say=lambda: reaper.left_by(here))
 
 
 def test_a_file_whose_tests_leave_a_process_fails_and_the_process_ends(tmp_path: Path) -> None:
