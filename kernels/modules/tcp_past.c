@@ -42,7 +42,7 @@
  *  - Losses and congestion avoidance are Reno's.
  *
  * Readings
- *  - The second round's gap.  Of the line of algorithm 3 the copy has "out gap2".
+ *  - The gap after a round.  Of the line of algorithm 3 the copy has "out gap2".
  *    It shows fractions with a space ("3 2y0") and a slash as "="; a sign of
  *    multiplication is lost.  So it is twice the output gap; second_gap = 50 is
  *    half of it.  On Yu's parking lots at 25, 50 and 100 Mbit/s, where most trains
@@ -54,11 +54,12 @@
  *    widest one that came out wider.  That finds all of an idle path, 2646 packets
  *    where 2644 fit, and the table has a mean of 1321 (deviation 593), half of
  *    them: an idle path lets the second train through with twice its own gap.
- *    At 200 Mbit/s seven starts have 996 on average, and five with refine = 1 had
- *    1705; the table has 1095.
- *  - What is left: 68, 89 and 124 packets at 25, 50 and 100 Mbit/s, where trains
- *    come out wider than they went in.  Were twice the output gap the rule of each
- *    such round, not only of the first, it would be 78 at 100 (five starts).
+ *    At 200 Mbit/s five starts with refine = 1 had 1705 on average, seven as it is
+ *    have 985; the table has 1095.
+ *  - The later rounds' gaps.  "out gap2" stands before the comparison, so it is
+ *    read as a line of each round and not of the second alone.  With twice the
+ *    last *input* gap, 5, 5 and 7 starts at 25, 50 and 100 Mbit/s had 68, 89 and
+ *    122 packets; with this they have 38, 51 and 84.
  *
  * Cost: a loss is 2.4 times CUBIC's, for it also ends what is sent in pairs or
  * trains and measured on them.
