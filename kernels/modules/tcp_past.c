@@ -58,7 +58,7 @@
  *    have 985; the table has 1095.
  *  - The later rounds' gaps.  "out gap2" stands before the comparison, so it is
  *    read as a line of each round and not of the second alone.  With twice the
- *    last *input* gap, 5, 5 and 7 starts at 25, 50 and 100 Mbit/s had 68, 89 and
+ *    last input gap, 5, 5 and 7 starts at 25, 50 and 100 Mbit/s had 68, 89 and
  *    122 packets; with this they have 38, 51 and 84.
  *
  * Cost: a loss is 2.4 times CUBIC's, for it also ends what is sent in pairs or
