@@ -15,7 +15,7 @@ from agent import bpf
 from base.cache import sha256_of
 from base.files import replace_text
 from kernels import bpf_objects
-from tests import lab
+from tests import alone, lab
 from tests.plays import end
 from tests.sshhosts import SshHosts, needs_ssh_hosts
 from tests.waiting import wait_until
@@ -51,11 +51,15 @@ def source_of(name: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def prepared(hosts: SshHosts, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    """A play conducts one campaign with the project's own algorithm and one of a user's; the others need no play."""
+    """A play conducts one campaign with the project's own algorithm and one of a user's; the others need no play.
+
+    A module's fixture comes before a test's, so that it waits for this machine's kernel itself.
+    """
     folder = tmp_path_factory.mktemp("prepared")
     source_of("mine", folder)
     text = SMALL.replace("algorithms: [cubic]", "algorithms: [cubic, bpf_lbc, mine]\nbpf: {mine: mine.bpf.c}")
-    return Prepared(hosts, folder, end(start(hosts, folder, text)))
+    with alone.with_this_machine():
+        return Prepared(hosts, folder, end(start(hosts, folder, text)))
 
 
 def test_each_transfer_has_the_algorithm_that_its_object_is_and_none_stays(prepared: Prepared) -> None:
