@@ -122,6 +122,15 @@ def _ten_gigabit(entry: Entry) -> Iterator[Check]:
         rounds,
     )
     yield near(entry, "recovery_s_about", rounds * 0.1, f"{says}, 100 ms each", 0.1)
+    yield relation(
+        "1",
+        f"{W:.0f} packets fill the path, and 1.5/W^2 has the printed digit",
+        round(1.5 / W**2 * 1e10) == 2,
+        1.5 / W**2,
+    )
+    yield relation(
+        "2", f"{rounds:.0f} round trips of 100 ms", rounds > 40_000 and abs(rounds * 0.1 - 4000) < 500, rounds * 0.1
+    )
 
 
 @decides("tokuda2003-s2.2-response")

@@ -149,8 +149,10 @@ def _large(runs: Sequence[Run], metric: str) -> Values:
     return by_graph(runs, metric, "rate", "gap", "buffer")
 
 
-@compares("yu2009-fig2.14", LARGE, "1", "2", by_metrics=True)
+@compares("yu2009-fig2.14", (LARGE, SMALL), "1", "2", "3", by_metrics=True)
 def _large_rates(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    small = [run for run in runs if run.experiment == SMALL]
+    runs = [run for run in runs if run.experiment == LARGE]
     early, totals = _large(runs, "initial_packets.5"), _large(runs, TOTAL)
     for cca in ("liss", "iss"):
         words = f"first 5 s of {STARTS[cca]} over Reno's, 4 and 10 Mbit/s added"
@@ -159,6 +161,14 @@ def _large_rates(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         words = f"of {STARTS[cca]} over Reno's, 4 and 10 Mbit/s added"
         yield above("1", f"first 5 s {words}", ratios(early, cca, SLOW, USUAL))
         yield below("2", f"total {words}", ratios(totals, cca, SLOW, USUAL))
+    few = by_graph(small, "initial_packets.5", "rate", "gap")
+    for cca, name in STARTS.items():
+        words = f"first 5 s of {name} over Reno's, 4 and 10 Mbit/s added, on 200 nodes less that on 600"
+        both = [
+            (ratios({graph: few[graph]}, cca, *RATES[:2]), ratios({graph: early[graph]}, cca, SLOW, USUAL))
+            for graph in sorted(few.keys() & early.keys())
+        ]
+        yield above("3", words, [first[0] - second[0] for first, second in both if first and second], 0.0)
 
 
 @compares("yu2009-fig2.15", LARGE, "1", "2", by_metrics=True)

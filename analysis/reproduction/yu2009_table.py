@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from analysis.arrays import np
 from analysis.models.checks import Check
+from analysis.reproduction.intervals import within
 from analysis.reproduction.measured import compares
 from analysis.results import Run
 from analysis.statistics import estimate
@@ -19,7 +20,10 @@ from analysis.table import number
 from schema.catalogue import Entry
 
 METRIC, FLOW = "slow_start_ssthresh_packets", "f"
+TABLE = ("yu2009-fig4_34-4_35-whole", "yu2009-fig4_36-short", "yu2009-fig4_37-4_38-short")
 COLUMNS = {"astart_bwe": "BWE", "spm": "SPM", "hoe": "Hoe", "past": "PaSt"}
+FAIR = {25.0: 62.8, 100.0: 581.5, 400.0: 2644.0}
+"""Mbit/s → packets: mean window of the cross traffic at 500 s, or what fills the access link; both beside Table 4-1."""
 SHARE = 0.3
 """How far a mean or a deviation may be from the printed one: ours."""
 Z = 1.96
@@ -36,16 +40,21 @@ def deviation(sample: Sequence[float]) -> tuple[float, float, float] | None:
     return found, found * math.sqrt(free / high), found * math.sqrt(free / low) if low else math.inf
 
 
-def samples(runs: Sequence[Run]) -> dict[tuple[str, float], list[float]]:
-    """(algorithm, Mbit/s) → estimates of the runs that count."""
-    found: dict[tuple[str, float], list[float]] = {}
+def by_seed(runs: Sequence[Run]) -> dict[tuple[str, float], dict[int | None, float]]:
+    """(algorithm, Mbit/s) → seed → estimate of a run that counts."""
+    found: dict[tuple[str, float], dict[int | None, float]] = {}
     for run in runs:
         values = run.metrics.get(METRIC)
         value = values.get(FLOW) if isinstance(values, Mapping) else None
         if run.counted and isinstance(value, int | float):
             rate = float(str(run.params["rate"]).removesuffix("mbit"))
-            found.setdefault((str(run.params["cca"]), rate), []).append(float(value))
+            found.setdefault((str(run.params["cca"]), rate), {})[run.seed] = float(value)
     return found
+
+
+def samples(runs: Sequence[Run]) -> dict[tuple[str, float], list[float]]:
+    """(algorithm, Mbit/s) → estimates of the runs that count."""
+    return {where: list(of_seed.values()) for where, of_seed in by_seed(runs).items()}
 
 
 def reaches(low: float, high: float, printed: float, share: float = SHARE) -> bool:
@@ -55,8 +64,9 @@ def reaches(low: float, high: float, printed: float, share: float = SHARE) -> bo
 
 @compares(
     "yu2009-tab4.1",
-    ("yu2009-fig4_34-4_35-whole", "yu2009-fig4_36-short", "yu2009-fig4_37-4_38-short"),
+    TABLE,
     "numbers",
+    "7",
     by_metrics=True,
 )
 def _table(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
@@ -70,6 +80,8 @@ def _table(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
             yield from _cell(f"{name} at {rate:.0f} Mbit/s", known.get((cca, rate), []), *(
                 float(printed[f"{name}_{part}"]) for part in ("avg", "dev")
             ))  # fmt: skip
+    for cca in ("astart_bwe", "hoe"):
+        yield from _wider(known, cca)
 
 
 def _cell(where: str, sample: Sequence[float], mean: float, spread: float) -> Iterator[Check]:
@@ -83,3 +95,39 @@ def _cell(where: str, sample: Sequence[float], mean: float, spread: float) -> It
     shown = f"{number(apart[0])} ({number(apart[1])} to {number(apart[2])})"
     holds = reaches(apart[1], apart[2], spread)
     yield Check("numbers", f"deviation of {where}", holds, spread, shown, "value", width)
+
+
+def _wider(known: Mapping[tuple[str, float], Sequence[float]], other: str) -> Iterator[Check]:
+    """How far SPM's estimates of a bandwidth lie apart, beside another's of the same: the bandwidths are the sample."""
+    shares = {where: apart[0] / float(np.mean(one)) for where, one in known.items() if (apart := deviation(one))}
+    rates = sorted(rate for cca, rate in shares if cca == "spm" and (other, rate) in shares)
+    more = [shares["spm", rate] - shares[other, rate] for rate in rates]
+    words = f"deviation over mean of SPM's estimates less that of {COLUMNS[other]}'s, over the bandwidths: above 0"
+    if len(more) > 1:
+        yield within("7", words, more, math.nextafter(0.0, 1.0), math.inf)
+
+
+@compares("yu2009-claim4.7", TABLE, "1", "2", by_metrics=True)
+def _conclusions(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    """Beside the windows of the cross traffic, which Table 4-1 is held against, and at 400 Mbit/s beside what the access link takes."""
+    known = by_seed(runs)
+    for rate in (25.0, 400.0):
+        sample, fair = list(known.get(("spm", rate), {}).values()), FAIR[rate]
+        found = estimate(sample)
+        if found is not None and found.t_interval is not None:
+            holds = reaches(found.t_interval.low, found.t_interval.high, fair)
+            shown = f"{number(found.mean)} ± {number(found.mean - found.t_interval.low)} ({len(sample)} starts)"
+            words = f"SPM's mean estimate at {rate:.0f} Mbit/s beside the window that is right there, packets"
+            yield Check("1", words, holds, fair, shown, "order", "30 % (ours), or the interval reaches it")
+    sample = list(known.get(("spm", 100.0), {}).values())
+    if len(sample) > 1:
+        words = f"SPM's estimate at 100 Mbit/s, moderate congestion: below the {number(FAIR[100.0])} packets that are right there"
+        yield within("1", words, sample, -math.inf, math.nextafter(FAIR[100.0], 0.0))
+    apart = {
+        rate: {seed: abs(math.log(one / fair)) for seed, one in known.get(("astart_bwe", rate), {}).items()}
+        for rate, fair in FAIR.items()
+    }
+    for rate, where in ((25.0, "a heavily congested network"), (400.0, "an idle one")):
+        sample = [far - apart[100.0][seed] for seed, far in apart[rate].items() if seed in apart[100.0]]
+        words = f"how far BWE's estimate is from the right window in {where}, {rate:.0f} Mbit/s, less that at 100, as |ln|: above 0"
+        yield within("2", words, sample, math.nextafter(0.0, 1.0), math.inf)

@@ -67,6 +67,26 @@ def _order(part: str, known: Cells, *, red: bool) -> Iterator[Check]:
         yield more(part, words, sums(known, first, red=red), sums(known, second, red=red))
 
 
+@compares("yu2009-fig3.5", EXPERIMENT, "2", by_metrics=True)
+def _slope(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    """With drop-tail, between the two largest numbers of transfers."""
+    known = cells(runs, QUEUE)
+    columns = {sender: known.get((sender, False), {}) for sender in SENDERS}
+    counts = sorted(set.intersection(*(set(by_count) for by_count in columns.values())))
+    if len(counts) < 2:
+        return
+    fewer, most = counts[-2:]
+    rises = {
+        sender: {seed: many - by_count[fewer][seed] for seed, many in by_count[most].items() if seed in by_count[fewer]}
+        for sender, by_count in columns.items()
+    }
+    for sender in ("ssipp", "lbc"):
+        words = (
+            f"mean queue of {most} transfers less that of {fewer}, packets, {SENDERS['perack']} less {SENDERS[sender]}"
+        )
+        yield more("2", words, rises["perack"], rises[sender])
+
+
 @compares("yu2009-fig3.6", EXPERIMENT, "1", "2", by_metrics=True)
 def _throughput(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     known = cells(runs, THROUGHPUT)

@@ -16,6 +16,7 @@ from analysis.reproduction import kato2012 as _kato2012  # noqa: F401
 from analysis.reproduction import tokuda2003 as _tokuda2003  # noqa: F401
 from analysis.reproduction import yu2009 as _yu2009  # noqa: F401
 from analysis.reproduction import yu2009_growth as _yu2009_growth  # noqa: F401
+from analysis.reproduction import yu2009_star as _yu2009_star  # noqa: F401
 from analysis.reproduction import yu2009_table as _yu2009_table  # noqa: F401
 from analysis.reproduction import yu2009_transfers as _yu2009_transfers  # noqa: F401
 from analysis.reproduction.measured import EXPLAINED, MEASURED

@@ -98,3 +98,30 @@ def test_the_gain_has_to_grow_as_connections_come_more_often() -> None:
     five_graphs = runs({"liss": 1.1, "iss": 1.1, "miss": 1.2, "js": 1.3}, spread=0.0)
     checks = [check for check in decided("yu2009-fig2.13", five_graphs) if check.part == "1"]
     assert [(check.holds, check.undecided) for check in checks] == [(False, False)] * 4  # no growth at all
+
+
+def test_the_lead_on_200_nodes_is_held_against_that_on_600() -> None:
+    def on_600(lead: float) -> list[Run]:
+        levels = {cca: 1.0 if cca == yu2009.RENO else lead for cca in (yu2009.RENO, *yu2009.STARTS)}
+        return [
+            Run(
+                yu2009.LARGE,
+                f"{cca}-{graph}-{rate}",
+                Path(),
+                1,
+                {"graph": graph, "cca": cca, "rate": rate, "gap": gap, "buffer": buffer},
+                status="complete",
+                metrics={"initial_packets": {"5": 100.0 * graph * level + graph}, "delivered_packets": 1.0},
+            )
+            for graph in range(1, 6)
+            for cca, level in levels.items()
+            for rate, gap, buffer in (yu2009.SLOW, yu2009.USUAL)
+        ]
+
+    on_200 = [
+        Run(yu2009.SMALL, *list(vars(run).values())[1:])
+        for run in runs({"liss": 1.3, "iss": 1.3, "miss": 1.3, "js": 1.3})
+    ]
+    for lead, holds in ((1.1, True), (1.6, False)):
+        checks = [one for one in decided("yu2009-fig2.14", [*on_200, *on_600(lead)]) if one.part == "3"]
+        assert [(one.holds, one.undecided) for one in checks] == [(holds, False)] * 4

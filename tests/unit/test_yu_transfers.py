@@ -85,3 +85,11 @@ def test_the_conclusion_compares_ssipp_with_lbc_under_both_queues() -> None:
     # throughput as these numbers have it is the other way round: LBC above SSIPP above delayed ACKs
     assert words(checks, "1") == ["not", "holds"] * 2
     assert words(checks, "2") == ["holds"] * 4
+
+
+def test_delayed_acks_queue_has_to_rise_most_between_the_two_largest_numbers() -> None:
+    steep = {key: value + (30.0 if key == ("perack", "droptail", 400) else 0.0) for key, value in ordered().items()}
+    assert words(decided("yu2009-fig3.5", runs(steep)), "2") == ["holds"] * 2
+    flat = {key: value - (30.0 if key == ("perack", "droptail", 400) else 0.0) for key, value in ordered().items()}
+    assert words(decided("yu2009-fig3.5", runs(flat)), "2") == ["not"] * 2
+    assert not words(decided("yu2009-fig3.5", []), "2")
