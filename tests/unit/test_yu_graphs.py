@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
-from analysis.models.checks import Check
 from analysis.reproduction import yu2009
-from analysis.reproduction.measured import MEASURED
 from analysis.results import Run
 from network.model import Network
 from plan.model import FlowPlan
-from schema.catalogue import catalogues
 from testbed import compile as compiler
 from testbed.experiments import prepare
-from tests import lab
+from tests.comparisons import decided
 
 FILE = """\
 warpbed: 1
@@ -71,11 +69,6 @@ def runs(factor: Mapping[str, float], spread: float = 0.01) -> list[Run]:
     return five_graphs
 
 
-def decided(name: str, runs: list[Run]) -> list[Check]:
-    entry = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}[name]
-    return list(MEASURED[name][2](entry, runs))
-
-
 def test_the_graphs_are_the_sample_and_each_is_held_against_reno_on_itself() -> None:
     """Levels differ fivefold between graphs, ratios by a hundredth."""
     checks = decided("yu2009-fig2.11", runs({"liss": 1.1, "iss": 1.08, "miss": 1.3, "js": 1.5}))
@@ -118,10 +111,8 @@ def test_the_lead_on_200_nodes_is_held_against_that_on_600() -> None:
             for rate, gap, buffer in (yu2009.SLOW, yu2009.USUAL)
         ]
 
-    on_200 = [
-        Run(yu2009.SMALL, *list(vars(run).values())[1:])
-        for run in runs({"liss": 1.3, "iss": 1.3, "miss": 1.3, "js": 1.3})
-    ]
+    levels_on_200 = {"liss": 1.3, "iss": 1.3, "miss": 1.3, "js": 1.3}
+    on_200 = [dataclasses.replace(run, experiment=yu2009.SMALL) for run in runs(levels_on_200)]
     for lead, holds in ((1.1, True), (1.6, False)):
         checks = [one for one in decided("yu2009-fig2.14", [*on_200, *on_600(lead)]) if one.part == "3"]
         assert [(one.holds, one.undecided) for one in checks] == [(holds, False)] * 4

@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.models.checks import Check
 from analysis.reproduction import yu2009_star
-from analysis.reproduction.measured import MEASURED
 from analysis.reproduction.yu2009 import STARTS
 from analysis.results import Run
-from schema.catalogue import catalogues
-from tests import lab
+from tests.comparisons import decided
 
 
 def cell(lead: float, reno: str = "reno", **changed: str) -> list[Run]:
@@ -38,11 +35,6 @@ def cell(lead: float, reno: str = "reno", **changed: str) -> list[Run]:
                 )
             )
     return found
-
-
-def decided(name: str, runs: list[Run]) -> list[Check]:
-    entry = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}[name]
-    return list(MEASURED[name][2](entry, runs))
 
 
 @pytest.mark.parametrize(("fast", "holds"), [(2.0, True), (1.2, False)])

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis.reproduction.measured import MEASURED
 from analysis.reproduction.yu2009_table import FAIR, deviation, samples
 from analysis.results import Run
 from schema.catalogue import catalogues
 from tests import lab
+from tests.comparisons import decided
+
+TABLE_4_1, CONCLUSIONS = "yu2009-tab4.1", "yu2009-claim4.7"
 
 
 def starts(cca: str, rate: int, *estimates: float | None) -> list[Run]:
@@ -42,55 +44,50 @@ def test_a_deviation_has_the_interval_of_the_chi_square_tables() -> None:
 
 
 def test_each_cell_is_held_against_the_printed_mean_and_deviation() -> None:
-    entry = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}["yu2009-tab4.1"]
     # the table has 2563.9 and 447.9 for Hoe at 400 Mbit/s, 1071.3 and 183.8 for BWE
     hoe = starts("hoe", 400, 2564 - 600, 2564 - 300, 2564, 2564 + 300, 2564 + 600)
     bwe = starts("astart_bwe", 400, 500, 501, 502, 503, 504, None)
-    checks = {one.says: one for one in MEASURED[entry.id][2](entry, [*hoe, *bwe])}
+    checks = {one.says: one for one in decided(TABLE_4_1, [*hoe, *bwe])}
     assert {one.part for one in checks.values()} == {"numbers"}
     assert [(one.published, one.holds) for one in checks.values()] == [
         (1071.3, False), (183.8, False), (2563.9, True), (447.9, True)
     ]  # fmt: skip
     assert samples(bwe)["astart_bwe", 400.0] == [500, 501, 502, 503, 504]
-    assert not list(MEASURED[entry.id][2](entry, starts("hoe", 400, 2564)))  # one start has no interval
+    assert not decided(TABLE_4_1, starts("hoe", 400, 2564))  # one start has no interval
 
 
 def test_the_right_windows_are_those_beside_the_printed_table() -> None:
-    numbers = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}["yu2009-tab4.1"].published.numbers
+    numbers = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}[TABLE_4_1].published.numbers
     assert isinstance(numbers, list)
     fair = {float(rate): window for table in numbers[1:] for rate, window in table["rows"]}
     assert {rate: fair[rate] for rate in FAIR} == FAIR
 
 
 def test_spm_s_estimates_lie_further_apart_than_bwe_s_where_they_do_at_each_bandwidth() -> None:
-    entry = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}["yu2009-tab4.1"]
     rates = (25, 50, 100)
     wide = [run for rate in rates for run in starts("spm", rate, rate, 2 * rate, 3 * rate + rate / 100)]
     close = [run for rate in rates for run in starts("astart_bwe", rate, 400, 410, 420)]
-    (check,) = (one for one in MEASURED[entry.id][2](entry, [*wide, *close]) if one.part == "7")
+    (check,) = (one for one in decided(TABLE_4_1, [*wide, *close]) if one.part == "7")
     assert check.holds and not check.undecided
     other = [run for rate in rates for run in starts("astart_bwe", rate, 100, 900, 1700 + rate)]
-    (check,) = (one for one in MEASURED[entry.id][2](entry, [*wide, *other]) if one.part == "7")
+    (check,) = (one for one in decided(TABLE_4_1, [*wide, *other]) if one.part == "7")
     assert not check.holds and not check.undecided
 
 
 def test_bwe_is_nearest_to_the_right_window_at_moderate_congestion_or_not() -> None:
-    entry = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}["yu2009-claim4.7"]
-
     def outcomes(at_100: float) -> list[tuple[str, bool]]:
         bwe = [
             run
             for rate, estimate in ((25, 214.0), (100, at_100), (400, 1071.0))  # as printed but for that at 100
             for run in starts("astart_bwe", rate, *(estimate + spread for spread in (-3, 0, 4)))
         ]
-        return [(one.part, one.holds) for one in MEASURED[entry.id][2](entry, bwe)]
+        return [(one.part, one.holds) for one in decided(CONCLUSIONS, bwe)]
 
     assert outcomes(694.2) == [("2", True), ("2", True)]
     assert outcomes(100.0) == [("2", False), ("2", False)]
 
 
 def test_spm_estimates_well_at_25_and_400_by_the_printed_means() -> None:
-    entry = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}["yu2009-claim4.7"]
     spm = [*starts("spm", 25, 50, 57, 64), *starts("spm", 400, 1200, 1201, 1202)]
-    checks = [one for one in MEASURED[entry.id][2](entry, spm) if one.part == "1"]
+    checks = [one for one in decided(CONCLUSIONS, spm) if one.part == "1"]
     assert [(one.published, one.holds) for one in checks] == [(62.8, True), (2644.0, False)]

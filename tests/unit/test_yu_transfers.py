@@ -7,10 +7,8 @@ from pathlib import Path
 
 from analysis.models.checks import Check
 from analysis.reproduction import yu2009_transfers
-from analysis.reproduction.measured import MEASURED
 from analysis.results import Run
-from schema.catalogue import catalogues
-from tests import lab
+from tests.comparisons import decided
 
 RED = "red_packets min=2p max=7p"
 Values = dict[tuple[str, str, int], float]
@@ -39,11 +37,6 @@ def ordered(*, swapped: tuple[int, ...] = ()) -> Values:
             values[cca, RED, count] = 10.0 + i
             values[cca, "droptail", count] = 20.0 + i
     return values
-
-
-def decided(name: str, made: list[Run]) -> list[Check]:
-    entry = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}[name]
-    return list(MEASURED[name][2](entry, made))
 
 
 def words(checks: list[Check], part: str) -> list[str]:
