@@ -1,30 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of Yu 2009 in ns-2, the thesis' own simulator, beside what the thesis prints.
 
-    ./warpbed exec python -m benchmarks.ns2 [windows | transfers | starts] [--seeds N] [--page]
+    ./warpbed exec python -m benchmarks.ns2 [windows | held | transfers | starts] [--seeds N] [--record] [--page]
 
 As root: apt-get install ns2 (Debian 12 has 2.35; the thesis used 2.28). No run of Warpbed takes part: what the thesis leaves open is right
 where ns-2 then has the thesis' numbers.
 
   windows    the cross traffic of Fig 4-33 when the connection in question begins, at 500 s; minutes per rate and seed
+  held       what a connection loses there at 100 Mbit/s whose slow start ends at a threshold that Table 4-1 prints (Fig 4-36)
   transfers  Reno's connections of Figs 2-2 and 2-3 at 16 Mbit/s, for delays of the access links, which are lost with Fig 2-2
   starts     what LISS, ISS and JS deliver there in all, over Reno, at 20 Mbit/s (Figs 2-3B, 2-5B and 2-8B)
 
+--record keeps what ns-2 printed in docs/reproduction/ns2.json, by the script and its arguments, and does not ask again for what is
+there; what a changed script has printed goes. analysis/models/yu2009_ns2.py shows with it which contradictions are ns-2's, too.
 --page writes the tables of docs/reproduction.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
 import statistics
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from analysis.models import simulator
+from analysis.models.yu2009_ns2 import HELD, IN_S
+from base.cache import sha256_of
 from base.files import replace_text
 from base.paths import ROOT
 from schema.catalogue import catalogues
@@ -37,9 +45,13 @@ RATES_MBPS = (25, 50)
 FIRST_SSTHRESH, UNTIL_S = 32, 500
 OVERHEAD_S = 0.000333
 """A host takes a random time up to this one for a packet: what one takes at 25 Mbit/s. The thesis names none, and ns-2 has none."""
+HELD_MBPS = 100
 STAR_MBPS, STAR_OVERHEAD_S, STAR_UNTIL_S = 16, 0.00052, 3000
 ACCESS_MS = (1, 5, 10, 15, 20, 25, 30, 35, 40)
-STARTS, STARTS_MBPS, STARTS_ACCESS_MS = ("liss", "iss", "js"), 20, (5, 40)
+STARTS, STARTS_MBPS, STARTS_ACCESS_MS, SHAPES = ("liss", "iss", "miss", "js"), 20, (5, 40), (1.35, 1.05)
+
+Ask = Callable[..., Sequence[float]]
+"""A script and its arguments → the numbers that ns-2 prints."""
 
 
 def asked(script: Path, *arguments: float | str) -> list[float]:
@@ -48,9 +60,33 @@ def asked(script: Path, *arguments: float | str) -> list[float]:
     return [float(word) for word in done.stdout.split()]
 
 
-def window(rate_mbps: int, seed: int, overhead_s: float, until_s: float = UNTIL_S) -> float:
+class Recorder:
+    """Asks ns-2 for what the record has not, and adds it."""
+
+    def __init__(self, file: Path = simulator.RECORD) -> None:
+        self.file, self.lock = file, threading.Lock()
+        before = json.loads(file.read_text()) if file.exists() else {}
+        self.scripts = {
+            script.name: {"digest": digest, "runs": known["runs"] if known.get("digest") == digest else {}}
+            for script in (PARKING_LOT, STAR)
+            for digest, known in [(sha256_of(script), before.get(script.name, {}))]
+        }
+
+    def __call__(self, script: Path, *arguments: float | str) -> Sequence[float]:
+        runs = self.scripts[script.name]["runs"]
+        key = simulator.key(*arguments)
+        if key not in runs:
+            numbers = asked(script, *arguments)
+            with self.lock:
+                runs[key] = numbers
+                replace_text(self.file, json.dumps(self.scripts, indent=1, sort_keys=True) + "\n")
+        known: Sequence[float] = runs[key]
+        return known
+
+
+def window(rate_mbps: int, seed: int, overhead_s: float, until_s: float = UNTIL_S, ask: Ask = asked) -> float:
     """Mean window of the five connections over the whole path, packets."""
-    return asked(PARKING_LOT, rate_mbps, seed, FIRST_SSTHRESH, overhead_s, until_s)[0]
+    return ask(PARKING_LOT, rate_mbps, seed, FIRST_SSTHRESH, overhead_s, until_s)[0]
 
 
 def published() -> dict[int, float]:
@@ -61,14 +97,14 @@ def published() -> dict[int, float]:
     return {int(rate): float(value) for rate, value in numbers[0]["rows"]}
 
 
-def windows(seeds: int, jobs: int, rates: Sequence[int] = RATES_MBPS) -> Iterator[str]:
+def windows(ask: Ask, seeds: int, jobs: int, rates: Sequence[int] = RATES_MBPS) -> Iterator[str]:
     """Markdown, a row per rate: the thesis' window, and ns-2's as the mean over seeds with the least and the largest."""
     printed = published()
     yield "| Mbit/s | thesis | ns-2 | ns-2, hosts take up to 0.333 ms for a packet |"
     yield "|---|---|---|---|"
     with ThreadPoolExecutor(jobs) as pool:
         runs = {
-            (rate, overhead_s): [pool.submit(window, rate, seed, overhead_s) for seed in range(1, seeds + 1)]
+            (rate, overhead_s): [pool.submit(window, rate, seed, overhead_s, ask=ask) for seed in range(1, seeds + 1)]
             for rate in rates
             for overhead_s in (0.0, OVERHEAD_S)
         }
@@ -78,7 +114,26 @@ def windows(seeds: int, jobs: int, rates: Sequence[int] = RATES_MBPS) -> Iterato
             yield f"| {rate} | {printed[rate]} | {' | '.join(cells)} |"
 
 
-def transfers(seeds: int, jobs: int, delays_ms: Sequence[int] = ACCESS_MS) -> Iterator[str]:
+def held(ask: Ask, seeds: int, jobs: int) -> Iterator[str]:
+    """Markdown, a row per threshold: packets sent again in the connection's first 15 s; least and largest of the seeds."""
+    yield "| first threshold | packets | sent again | sent again, hosts take up to 0.333 ms for a packet |"
+    yield "|---|---|---|---|"
+    with ThreadPoolExecutor(jobs) as pool:
+        runs = {
+            (threshold, overhead_s): [
+                pool.submit(ask, PARKING_LOT, HELD_MBPS, seed, FIRST_SSTHRESH, overhead_s, UNTIL_S, threshold, IN_S)
+                for seed in range(1, seeds + 1)
+            ]
+            for threshold in HELD.values()
+            for overhead_s in (0.0, OVERHEAD_S)
+        }
+        for name, threshold in HELD.items():
+            found = [[run.result()[1] for run in runs[threshold, overhead_s]] for overhead_s in (0.0, OVERHEAD_S)]
+            cells = [f"{min(sent):.0f} to {max(sent):.0f}" for sent in found]
+            yield f"| {name} | {threshold} | {' | '.join(cells)} |"
+
+
+def transfers(ask: Ask, seeds: int, jobs: int, delays_ms: Sequence[int] = ACCESS_MS) -> Iterator[str]:
     """Markdown, a row per delay: packets of all connections in their first 5 s, and in all; means over seeds."""
     yield "| access links | first 5 s | in all | first 5 s, hosts take up to 0.52 ms for a packet | in all |"
     yield "|---|---|---|---|---|"
@@ -86,7 +141,7 @@ def transfers(seeds: int, jobs: int, delays_ms: Sequence[int] = ACCESS_MS) -> It
     with ThreadPoolExecutor(jobs) as pool:
         runs = {
             (delay, overhead_s): [
-                pool.submit(asked, STAR, STAR_MBPS, seed, delay, overhead_s, STAR_UNTIL_S, "reno")
+                pool.submit(ask, STAR, STAR_MBPS, seed, delay, overhead_s, STAR_UNTIL_S, SHAPES[0], "reno")
                 for seed in range(1, seeds + 1)
             ]
             for delay in delays_ms
@@ -100,39 +155,39 @@ def transfers(seeds: int, jobs: int, delays_ms: Sequence[int] = ACCESS_MS) -> It
             yield f"| {delay} ms | {' | '.join(cells)} |"
 
 
-def starts(seeds: int, jobs: int, delays_ms: Sequence[int] = STARTS_ACCESS_MS) -> Iterator[str]:
-    """Markdown, a row per delay: each start's total over Reno's with the same arrivals; least and largest of the seeds."""
+def starts(ask: Ask, seeds: int, jobs: int, delays_ms: Sequence[int] = STARTS_ACCESS_MS) -> Iterator[str]:
+    """Markdown, a row per shape and delay: each start's total over Reno's with the same arrivals; least and largest of the seeds."""
     overheads = (0.0, STAR_OVERHEAD_S)
-    names = " | ".join(kind.upper() for kind in STARTS)
-    yield (
-        f"| access links | {names} | "
-        + " | ".join(f"{kind.upper()}, hosts take up to 0.52 ms" for kind in STARTS)
-        + " |"
-    )
-    yield f"|---{'|---' * len(STARTS) * len(overheads)}|"
+    names = [kind.upper() for kind in STARTS]
+    yield f"| shape | access links | {' | '.join([*names, *(f'{name}, hosts take up to 0.52 ms' for name in names)])} |"
+    yield f"|---|---{'|---' * len(STARTS) * len(overheads)}|"
+    rows = [(shape, delay) for shape in SHAPES for delay in delays_ms]
     with ThreadPoolExecutor(jobs) as pool:
         runs = {
-            (delay, overhead_s, kind): [
-                pool.submit(asked, STAR, STARTS_MBPS, seed, delay, overhead_s, STAR_UNTIL_S, kind)
+            (row, overhead_s, kind): [
+                pool.submit(ask, STAR, STARTS_MBPS, seed, row[1], overhead_s, STAR_UNTIL_S, row[0], kind)
                 for seed in range(1, seeds + 1)
             ]
-            for delay in delays_ms
+            for row in rows
             for overhead_s in overheads
             for kind in ("reno", *STARTS)
         }
-        for delay in delays_ms:
+        for row in rows:
             cells = []
             for overhead_s in overheads:
-                reno, *others = (
-                    [run.result()[2] for run in runs[delay, overhead_s, kind]] for kind in ("reno", *STARTS)
-                )
+                reno, *others = ([run.result()[2] for run in runs[row, overhead_s, kind]] for kind in ("reno", *STARTS))
                 for other in others:
                     ratios = [start / plain for start, plain in zip(other, reno, strict=True)]
                     cells.append(f"{min(ratios):.3f} to {max(ratios):.3f}")
-            yield f"| {delay} ms | {' | '.join(cells)} |"
+            yield f"| {row[0]} | {row[1]} ms | {' | '.join(cells)} |"
 
 
-TABLES: dict[str, Callable[[int, int], Iterator[str]]] = {"windows": windows, "transfers": transfers, "starts": starts}
+TABLES: dict[str, Callable[[Ask, int, int], Iterator[str]]] = {
+    "windows": windows,
+    "held": held,
+    "transfers": transfers,
+    "starts": starts,
+}
 
 
 def mark(name: str) -> re.Pattern[str]:
@@ -150,13 +205,17 @@ def main() -> int:
     parser.add_argument("table", nargs="?", choices=TABLES, help="one of them (default: all)")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--record", action="store_true", help="keep what ns-2 printed, and do not ask again for what is kept"
+    )
     parser.add_argument("--page", action="store_true", help="write the tables of docs/reproduction.md")
     options = parser.parse_args()
     if shutil.which("ns") is None:
         parser.error("ns-2 is not installed. As root: apt-get install --no-install-recommends ns2")
+    ask = Recorder() if options.record else asked
     for name in [options.table] if options.table else TABLES:
         lines = []
-        for line in TABLES[name](options.seeds, options.jobs):
+        for line in TABLES[name](ask, options.seeds, options.jobs):
             print(line, flush=True)
             lines.append(line)
         if options.page:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Yu 2009 Fig 2-2's star in ns-2: what a server's connections deliver in their first five seconds and in all.
 #
-#     ns ns2_star.tcl MBIT_PER_S SEED ACCESS_DELAY_MS OVERHEAD_S UNTIL_S START
+#     ns ns2_star.tcl MBIT_PER_S SEED ACCESS_DELAY_MS OVERHEAD_S UNTIL_S SHAPE START
 #
-# START is reno, or liss, iss or js: then a connection begins with what those that are there know (docs/algorithms), as far as ns-2
-# can be told from outside. JS' first window is paced over the path's round trip without queues.
+# SHAPE is that of the lifetimes. START is reno, or liss, iss, miss or js: then a connection begins with what those that are
+# there know (docs/algorithms), as far as ns-2 can be told from outside. The first window of JS and MISS is paced over the
+# path's round trip without queues.
 # Prints connections, packets acknowledged in the first five seconds of each, and packets acknowledged in all.
 
-lassign $argv rate seed access overhead until kind
+lassign $argv rate seed access overhead until shape kind
 
 set ns [new Simulator]
 set draws [new RNG]
@@ -19,7 +20,7 @@ $gap set avg_ 5.0
 set life [new RandomVariable/Pareto]
 $life use-rng $draws
 $life set avg_ 100.0
-$life set shape_ 1.35
+$life set shape_ $shape
 
 proc connect {a b rate delay packets} {
     global ns
@@ -78,21 +79,59 @@ proc fair {} {
     return [expr {max(2, int(($starting + $steady * $oldest) / ($steady + $starting / $oldest + 1)))}]
 }
 
+# Times between losses, of each connection and of all (name "all"): the last one, and their mean with a weight of 1/8
+proc lost {name} {
+    global ns last between
+    set now [$ns now]
+    if {[info exists last($name)]} {
+        set gap [expr {$now - $last($name)}]
+        set mean [expr {[info exists between($name)] ? $between($name) : $gap}]
+        set between($name) [expr {$mean + ($gap - $mean) / 8}]
+    }
+    set last($name) $now
+}
+
+set cuts_every 0.02
+proc watch {} {
+    global ns there cuts cuts_every
+    foreach sender $there {
+        if {[$sender set ncwndcuts_] > $cuts($sender)} {
+            set cuts($sender) [$sender set ncwndcuts_]
+            lost $sender
+            lost all
+        }
+    }
+    $ns at [expr {[$ns now] + $cuts_every}] watch
+}
+
+# MISS' first window: what the connections that are there grow by until the next loss is due, or 0 where that is not known
+proc room {round} {
+    global ns there last between
+    set oldest [lindex $there 0]
+    if {![info exists between($oldest)] || ![info exists between(all)]} {
+        return 0
+    }
+    set left [expr {$between(all) - ([$ns now] - $last(all))}]
+    return [expr {max(0, int($between($oldest) / $between(all) * $left / $round))}]
+}
+
 proc serve {sender source} {
-    global ns there kind access
-    set window [expr {$kind eq "reno" ? 0 : [fair]}]
+    global ns there kind access cuts
+    set round [expr {0.2 + 0.004 * $access}]
+    set threshold [expr {$kind eq "reno" ? 0 : [fair]}]
+    set window [expr {$kind eq "miss" ? [room $round] : $kind eq "js" ? $threshold : 0}]
+    set cuts($sender) 0
     lappend there $sender
-    if {!$window} {
+    if {!$threshold} {
         begin $sender $source
         return
     }
-    $sender set ssthresh_ $window
-    if {$kind ne "js"} {
+    $sender set ssthresh_ [expr {max($threshold, $window)}]
+    if {!$window} {
         $source start
         return
     }
     $sender set cwnd_ $window
-    set round [expr {0.2 + 0.004 * $access}]
     for {set i 0} {$i < $window} {incr i} {
         $ns at [expr {[$ns now] + $i * $round / $window}] "$sender advanceby 1"
     }
@@ -116,6 +155,10 @@ for {set i 0} {$i < 5} {incr i} {
     set client($i) [host $r3]
     lassign [connection [host $r1] [host $r2]] sender source
     $ns at [$draws uniform 0 5] "begin $sender $source"
+}
+
+if {$kind eq "miss"} {
+    $ns at 0.0 watch
 }
 
 set first 0

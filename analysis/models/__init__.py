@@ -13,6 +13,7 @@ from analysis.models import (
     tokuda2003,
     yu2009,
     yu2009_gaps,
+    yu2009_ns2,
 )
 from analysis.models.checks import REGISTRY, Check, deciders
 
@@ -29,4 +30,5 @@ __all__ = [
     "tokuda2003",
     "yu2009",
     "yu2009_gaps",
+    "yu2009_ns2",
 ]

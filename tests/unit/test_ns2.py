@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from analysis.models import REGISTRY, simulator, yu2009_ns2
+from base.cache import sha256_of
 from benchmarks import ns2
+from schema.catalogue import catalogues
+from tests import lab
 
 STAND_IN = """#!/bin/sh
 echo "$@" >>"{asked}"
@@ -27,7 +32,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_row_has_the_thesis_window_and_ns2s_means(asked: Path) -> None:
-    lines = list(ns2.windows(3, 1, (25, 50)))
+    lines = list(ns2.windows(ns2.asked, 3, 1, (25, 50)))
     assert [line.split(" | ")[:3] for line in lines[2:]] == [
         ["| 25", "62.8", "2.0 (1.0 to 3.0)"],
         ["| 50", "218.9", "2.0 (1.0 to 3.0)"],
@@ -37,23 +42,78 @@ def test_a_row_has_the_thesis_window_and_ns2s_means(asked: Path) -> None:
     assert calls[0] == f"{ns2.PARKING_LOT} 25 1 32 0.0 500"
 
 
+def test_a_row_has_what_a_start_up_to_a_threshold_sends_again(asked: Path) -> None:
+    """The stand-in prints a window, and the seed."""
+    program = asked.parent / "ns"
+    program.write_text(program.read_text().replace('echo "$3" ', 'echo 584.1 "$3" '))
+    lines = list(ns2.held(ns2.asked, 2, 1))[2:]
+    assert lines[0] == "| Reno's | 32.0 | 1 to 2 | 1 to 2 |"
+    assert [line.split(" | ")[1] for line in lines] == ["32.0", "88.7", "519.1", "694.2"]
+    assert asked.read_text().splitlines()[0] == f"{ns2.PARKING_LOT} 100 1 32 0.0 500 32.0 15"
+
+
 def test_a_row_has_what_transfers_deliver(asked: Path) -> None:
     """The stand-in prints the third of its arguments, the seed; ns-2 prints connections first."""
     program = asked.parent / "ns"
     program.write_text(program.read_text().replace('echo "$3" ', 'echo 600 "$3" "$4" '))
-    assert list(ns2.transfers(2, 1, (5, 40)))[2:] == ["| 5 ms | 2 | 5 | 2 | 5 |", "| 40 ms | 2 | 40 | 2 | 40 |"]
+    assert list(ns2.transfers(ns2.asked, 2, 1, (5, 40)))[2:] == [
+        "| 5 ms | 2 | 5 | 2 | 5 |",
+        "| 40 ms | 2 | 40 | 2 | 40 |",
+    ]
 
 
 def test_a_row_has_what_starts_deliver_over_reno(asked: Path) -> None:
     """The stand-in delivers a number of packets by the start: 100 for Reno, 98 for JS, 104 and 103 for the others."""
     program = asked.parent / "ns"
-    known = 'case "$7" in reno) echo 1 1 100;; js) echo 1 1 98;; liss) echo 1 1 104;; *) echo 1 1 103;; esac'
+    known = 'case "$8" in reno) echo 1 1 100;; js) echo 1 1 98;; liss) echo 1 1 104;; miss) echo 1 1 102;; *) echo 1 1 103;; esac'
     program.write_text(program.read_text().replace('echo "$3" ', known))
-    row = " | ".join(["1.040 to 1.040", "1.030 to 1.030", "0.980 to 0.980"] * 2)
-    assert list(ns2.starts(2, 1, (5,)))[2:] == [f"| 5 ms | {row} |"]
+    row = " | ".join(["1.040 to 1.040", "1.030 to 1.030", "1.020 to 1.020", "0.980 to 0.980"] * 2)
+    assert list(ns2.starts(ns2.asked, 2, 1, (5,)))[2:] == [f"| 1.35 | 5 ms | {row} |", f"| 1.05 | 5 ms | {row} |"]
     calls = asked.read_text().splitlines()
-    assert len(calls) == 2 * 2 * 4
-    assert calls[0] == f"{ns2.STAR} 20 1 5 0.0 3000 reno"
+    assert len(calls) == 2 * 2 * 5 * 2
+    assert calls[0] == f"{ns2.STAR} 20 1 5 0.0 3000 1.35 reno"
+
+
+def test_what_is_recorded_is_not_asked_again_unless_the_script_has_changed(asked: Path, tmp_path: Path) -> None:
+    record = tmp_path / "ns2.json"
+    for _ in range(2):
+        assert ns2.Recorder(record)(ns2.STAR, 20, 7, 5) == [7]
+    assert asked.read_text() == f"{ns2.STAR} 20 7 5\n"
+    assert simulator.read(record)[ns2.STAR.name] == {"20 7 5": [7]}
+    record.write_text(record.read_text().replace(sha256_of(ns2.STAR), sha256_of(ns2.PARKING_LOT)))
+    assert simulator.read(record)[ns2.STAR.name]
+    ns2.Recorder(record)(ns2.PARKING_LOT, 25, 1)
+    assert simulator.read(record)[ns2.STAR.name] == {}
+
+
+def test_the_held_thresholds_are_those_of_table_4_1() -> None:
+    numbers = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}["yu2009-tab4.1"].published.numbers
+    assert isinstance(numbers, list)
+    row = dict(
+        zip(numbers[0]["columns"], next(row for row in numbers[0]["rows"] if row[0] == ns2.HELD_MBPS), strict=True)
+    )
+    bwe, spread = row["BWE_avg"], row["BWE_dev"]
+    assert list(yu2009_ns2.HELD.values()) == [32, row["SPM_avg"], pytest.approx(bwe - spread), bwe]
+
+
+def test_the_record_is_that_of_the_scripts_as_they_are() -> None:
+    record = json.loads(simulator.RECORD.read_text())
+    for script in (ns2.STAR, ns2.PARKING_LOT):
+        assert record[script.name]["digest"] == sha256_of(script)
+    assert len(yu2009_ns2.over_reno("miss", 1.35)) == len(yu2009_ns2.over_reno("js", 1.05)) >= 8
+    assert len(yu2009_ns2.sent_again(yu2009_ns2.HELD["BWE's mean"])) >= 4
+
+
+@pytest.mark.parametrize(("more", "holds"), [(1.02, True), (0.97, False)])
+def test_a_total_over_reno_s_in_ns2_explains_a_contradiction_or_does_not(
+    monkeypatch: pytest.MonkeyPatch, more: float, holds: bool
+) -> None:
+    def numbers(_script: str, _rate: int, seed: int, *others: float | str) -> list[float]:
+        return [600, 1, 1000 * seed * (1 if others[-1] == "reno" else more + seed / 1000)]
+
+    monkeypatch.setattr(simulator, "numbers", numbers)
+    checks = list(REGISTRY["yu2009-fig2.5"](catalogues(lab.ROOT)["yu2009"].entries[0]))
+    assert [(one.part, one.holds, one.explains) for one in checks] == [("2", holds, True)] * 2
 
 
 def test_the_page_has_a_place_for_each_table() -> None:
@@ -68,3 +128,14 @@ def test_windows_in_ns2_grow_by_a_packet_in_two_round_trips() -> None:
     """From 32 packets on, 0.44 s each, as long as nothing waits or is lost: 22.7 packets in 20 s."""
     grown = ns2.window(400, 1, 0.0, 60) - ns2.window(400, 1, 0.0, 40)
     assert grown == pytest.approx(20 / 0.88, rel=0.02)
+
+
+@pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
+@pytest.mark.parametrize(("mbps", "threshold", "lost"), [(400, 32, False), (10, 2000, True)])
+def test_a_start_in_ns2_loses_where_its_threshold_is_more_than_the_path_and_its_buffers_hold(
+    mbps: int, threshold: int, lost: bool
+) -> None:
+    """A buffer holds 500 packets, the path 529 at 10 Mbit/s."""
+    window, again = ns2.asked(ns2.PARKING_LOT, mbps, 1, 32, 0.0, 20, threshold, 15)
+    assert window > 0
+    assert (again > 0) == lost

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fuzz what reads files from others, guided by what of the code an input reaches (Atheris).
+
+    python -m tests.fuzz.guided TARGET [--seconds N] [--seed N] [--inputs N] [--found DIR] [--record]
+
+Inputs that reach something new are changed further; changes are those of mutate.py and libFuzzer's own, half of each. Findings,
+exit codes and what --record adds to are those of tests.fuzz.whole; 2 where libFuzzer itself failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import atheris
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = [file.parent.name for file in ROOT.glob("*/__init__.py") if file.parent.name != "tests"]
+
+with contextlib.redirect_stderr(io.StringIO()), atheris.instrument_imports(include=PACKAGES):  # it names each module
+    from tests import reliability
+    from tests.fuzz.mutate import changed
+    from tests.fuzz.targets import TARGETS
+    from tests.fuzz.whole import HANG_S, MEMORY_BYTES, Outcome, judge
+
+RUNS = re.compile(rb"Done (\d+) runs|#(\d+)\t")
+
+
+def child(name: str, place: Path, bounds: list[str], kept: Path) -> None:
+    """Fuzz until one of the bounds, options of libFuzzer's; does not return. A finding's file has the input, one beside it the reason."""
+    target = TARGETS[name](place / "target")
+    seeds, corpus = target.seeds(), place / "corpus"
+    corpus.mkdir()
+    for number, good in enumerate(seeds):
+        (corpus / str(number)).write_bytes(good)
+    outcome, known = Outcome(), set[str]()
+
+    def one(data: bytes) -> None:
+        wrong = judge(target, data, outcome)
+        if wrong and wrong not in known:
+            known.add(wrong)
+            file = kept / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
+            file.write_bytes(data)
+            file.with_name(f"{file.name}.txt").write_text(wrong)
+
+    def mutated(data: bytes, longest: int, draw_seed: int) -> bytes:
+        draw = random.Random(draw_seed)  # noqa: S311
+        made = changed(data, seeds, draw) if draw.random() < 0.5 else atheris.Mutate(data, len(data) + 64)
+        return bytes(made)[:longest]
+
+    options = [
+        *bounds, f"-max_len={4 * max(map(len, seeds)) + 64}",
+        f"-artifact_prefix={kept}/{name}-", f"-rss_limit_mb={MEMORY_BYTES >> 20}", f"-timeout={round(4 * HANG_S)}",
+    ]  # fmt: skip
+    atheris.Setup([sys.argv[0], *options, str(corpus)], one, custom_mutator=mutated)
+    atheris.Fuzz()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.guided", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--inputs", type=int, default=-1)
+    parser.add_argument("--seed", type=int, default=time.time_ns())
+    parser.add_argument("--found", type=Path)
+    parser.add_argument("--record", action="store_true")
+    options = parser.parse_args()
+    kept = (options.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))).resolve()
+    kept.mkdir(parents=True, exist_ok=True)
+    bounds = [f"-max_total_time={round(options.seconds)}", f"-runs={options.inputs}", f"-seed={options.seed % 2**32}"]
+    before = set(kept.iterdir())
+    with tempfile.TemporaryDirectory() as place, tempfile.TemporaryFile() as words:
+        (Path(place) / "target").mkdir()
+        process = os.fork()
+        if not process:
+            os.dup2(words.fileno(), 2)
+            child(options.target, Path(place), bounds, kept)
+        _, status, used = os.wait4(process, 0)
+        words.seek(0)
+        printed = words.read()
+    numbers = [int(one or other) for one, other in RUNS.findall(printed)]
+    inputs, cpu_s = max(numbers, default=0), used.ru_utime + used.ru_stime
+    findings = sorted(file for file in set(kept.iterdir()) - before if file.suffix != ".txt")
+    if os.waitstatus_to_exitcode(status) and not findings:
+        sys.stderr.write(printed.decode(errors="replace"))
+        return 2
+    reached = re.findall(rb"cov: (\d+)", printed)
+    print(
+        f"{options.target}: {inputs} inputs, {cpu_s:.0f} s of CPU, "
+        f"from {int(reached[0]) if reached else 0} to {int(reached[-1]) if reached else 0} places reached, {len(findings)} findings"
+    )
+    for file in findings:
+        why = file.with_name(f"{file.name}.txt")
+        print(f"  {file}: {why.read_text() if why.exists() else 'libFuzzer ended there'!r}")
+    if options.record:
+        entry = {"by": "Atheris, guided", "inputs": inputs, "cpu_s": round(cpu_s), "open": len(findings)}
+        reliability.add("fuzzing", f"{options.target}, guided", entry, sums=("inputs", "cpu_s"))
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
