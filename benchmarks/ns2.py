@@ -7,7 +7,7 @@ As root: apt-get install ns2 (Debian 12 has 2.35; the thesis used 2.28). No run 
 where ns-2 then has the thesis' numbers.
 
   windows    the cross traffic of Fig 4-33 when the connection in question begins, at 500 s; minutes per rate and seed
-  held       what a connection loses there at 100 Mbit/s whose slow start ends at a threshold that Table 4-1 prints (Fig 4-36)
+  held       what a connection loses there whose slow start ends at a threshold that Table 4-1 prints (Figs 4-34 to 4-36)
   transfers  Reno's connections of Figs 2-2 and 2-3 at 16 Mbit/s, for delays of the access links, which are lost with Fig 2-2
   starts     what LISS, ISS and JS deliver there in all, over Reno, at 20 Mbit/s (Figs 2-3B, 2-5B and 2-8B)
 
@@ -45,7 +45,6 @@ RATES_MBPS = (25, 50)
 FIRST_SSTHRESH, UNTIL_S = 32, 500
 OVERHEAD_S = 0.000333
 """A host takes a random time up to this one for a packet: what one takes at 25 Mbit/s. The thesis names none, and ns-2 has none."""
-HELD_MBPS = 100
 STAR_MBPS, STAR_OVERHEAD_S, STAR_UNTIL_S = 16, 0.00052, 3000
 ACCESS_MS = (1, 5, 10, 15, 20, 25, 30, 35, 40)
 STARTS, STARTS_MBPS, STARTS_ACCESS_MS, SHAPES = ("liss", "iss", "miss", "js"), 20, (5, 40), (1.35, 1.05)
@@ -115,22 +114,28 @@ def windows(ask: Ask, seeds: int, jobs: int, rates: Sequence[int] = RATES_MBPS) 
 
 
 def held(ask: Ask, seeds: int, jobs: int) -> Iterator[str]:
-    """Markdown, a row per threshold: packets sent again in the connection's first 15 s; least and largest of the seeds."""
-    yield "| first threshold | packets | sent again | sent again, hosts take up to 0.333 ms for a packet |"
-    yield "|---|---|---|---|"
+    """Markdown, a row per rate and threshold: runs in which the connection sends packets again in its first 15 s, and how many."""
+    yield "| Mbit/s | threshold | packets | lossy runs | sent again | lossy runs, hosts take up to 0.333 ms for a packet | sent again |"
+    yield "|---|---|---|---|---|---|---|"
+    rows = [(rate, name, packets) for rate, of_rate in HELD.items() for name, packets in of_rate.items()]
     with ThreadPoolExecutor(jobs) as pool:
         runs = {
-            (threshold, overhead_s): [
-                pool.submit(ask, PARKING_LOT, HELD_MBPS, seed, FIRST_SSTHRESH, overhead_s, UNTIL_S, threshold, IN_S)
+            (row, overhead_s): [
+                pool.submit(ask, PARKING_LOT, row[0], seed, FIRST_SSTHRESH, overhead_s, UNTIL_S, row[2], IN_S)
                 for seed in range(1, seeds + 1)
             ]
-            for threshold in HELD.values()
+            for row in rows
             for overhead_s in (0.0, OVERHEAD_S)
         }
-        for name, threshold in HELD.items():
-            found = [[run.result()[1] for run in runs[threshold, overhead_s]] for overhead_s in (0.0, OVERHEAD_S)]
-            cells = [f"{min(sent):.0f} to {max(sent):.0f}" for sent in found]
-            yield f"| {name} | {threshold} | {' | '.join(cells)} |"
+        for row in rows:
+            cells = []
+            for overhead_s in (0.0, OVERHEAD_S):
+                sent = [run.result()[1] for run in runs[row, overhead_s]]
+                cells += [
+                    f"{sum(packets > 0 for packets in sent)} of {len(sent)}",
+                    f"{min(sent):.0f} to {max(sent):.0f}",
+                ]
+            yield f"| {' | '.join(map(str, row))} | {' | '.join(cells)} |"
 
 
 def transfers(ask: Ask, seeds: int, jobs: int, delays_ms: Sequence[int] = ACCESS_MS) -> Iterator[str]:

@@ -6,7 +6,8 @@
 # SHAPE is that of the lifetimes. START is reno, or liss, iss, miss or js: then a connection begins with what those that are
 # there know (docs/algorithms), as far as ns-2 can be told from outside. The first window of JS and MISS is paced over the
 # path's round trip without queues.
-# Prints connections, packets acknowledged in the first five seconds of each, and packets acknowledged in all.
+# Prints connections, packets acknowledged in the first five seconds of each, packets acknowledged in all, and packets that
+# the two slow links dropped, those of the cross traffic included.
 
 lassign $argv rate seed access overhead until shape kind
 
@@ -150,6 +151,7 @@ foreach name {r1 r2 r3} {
 }
 connect $r1 $r2 ${rate}Mb 50ms 50
 connect $r2 $r3 ${rate}Mb 50ms 50
+set queues [list [$ns monitor-queue $r1 $r2 ""] [$ns monitor-queue $r2 $r3 ""]]
 set server [host $r1]
 for {set i 0} {$i < 5} {incr i} {
     set client($i) [host $r3]
@@ -177,5 +179,14 @@ for {set at [$gap value]} {$at < $until} {set at [expr {$at + [$gap value]}]} {
     $ns at [expr {min($at + 5, $end)}] "count first $sender"
     $ns at $end "count whole $sender; leave $sender $source"
 }
-$ns at [expr {$until + 0.001}] {puts "$connections $first $whole"; exit 0}
+proc finish {} {
+    global connections first whole queues
+    set drops 0
+    foreach queue $queues {
+        incr drops [$queue set pdrops_]
+    }
+    puts "$connections $first $whole $drops"
+    exit 0
+}
+$ns at [expr {$until + 0.001}] finish
 $ns run

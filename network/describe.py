@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from base.quantities import format_rate, format_time
 from network.direction import Direction
 from network.frames import FULL_FRAME_BYTES
@@ -13,7 +15,8 @@ from network.model import Link
 def notes(link: Link) -> list[str]:
     """What is special about a link; what its other direction does differently comes last."""
     texts = _specials(link.forward)
-    if link.backward != link.forward:
+    # the time that a host takes for a packet is the host's, and lies on the direction that leaves it
+    if replace(link.backward, overhead_ns=0) != replace(link.forward, overhead_ns=0):
         texts.append(f"back {_plain(link.backward)}")
     return texts
 

@@ -25,47 +25,58 @@ ACCESS_MS = (5, 40)
 GROWTH_S, IN_S = 500, 15
 CROSS_SSTHRESH = 32
 HELD_HOSTS_S = (0.0, 0.000333)
-HELD = {"Reno's": 32.0, "SPM's mean": 88.7, "less than BWE's by a deviation": 519.1, "BWE's mean": 694.2}
-"""Thresholds of Table 4-1 at 100 Mbit/s, packets."""
+HELD: dict[int, dict[str, float]] = {
+    25: {"Reno": 32.0, "PaSt": 39.5, "SPM": 57.0, "BWE": 214.0, "Hoe": 683.6},
+    50: {"Reno": 32.0, "PaSt": 46.4, "SPM": 98.8, "BWE": 418.5, "Hoe": 1205.4},
+    100: {"Reno": 32.0, "PaSt": 54.2, "SPM": 88.7, "BWE less a deviation": 519.1, "BWE": 694.2},
+}
+"""Mbit/s → thresholds in packets: Reno's, and the means that Table 4-1 prints of the estimates. ERE's are below Reno's, which
+is in force then."""
 
 
-def sent_again(threshold: float) -> list[float]:
-    """Packets that a connection at 100 Mbit/s sends again in 15 s whose slow start ends at a threshold (packets)."""
+def sent_again(mbps: int, threshold: float) -> list[float]:
+    """Packets that a connection sends again in its first 15 s whose slow start ends at a threshold (packets)."""
     runs = (
-        simulator.numbers(PARKING_LOT, 100, seed, CROSS_SSTHRESH, hosts_s, GROWTH_S, threshold, IN_S)
+        simulator.numbers(PARKING_LOT, mbps, seed, CROSS_SSTHRESH, hosts_s, GROWTH_S, threshold, IN_S)
         for hosts_s in HELD_HOSTS_S
         for seed in SEEDS
     )
     return [run[1] for run in runs if run]
 
 
-def over_reno(start: str, shape: float) -> list[float]:
-    """Packets that a start's connections deliver in all over Reno's with the same arrivals, at 20 Mbit/s."""
+DELIVERED, DROPPED = 2, 3
+"""Places in what the star's script prints: packets in all, and packets that the slow links dropped."""
+
+
+def over(start: str, other: str, shape: float, what: int = DELIVERED) -> list[float]:
+    """A start's number over another's with the same arrivals, at 20 Mbit/s."""
     ratios = []
     for access_ms in ACCESS_MS:
         for hosts_s in HOSTS_S:
             for seed in SEEDS:
-                of_start, of_reno = (
-                    simulator.numbers(STAR, 20, seed, access_ms, hosts_s, 3000, shape, kind) for kind in (start, "reno")
+                of_start, of_other = (
+                    simulator.numbers(STAR, 20, seed, access_ms, hosts_s, 3000, shape, kind) for kind in (start, other)
                 )
-                if of_start and of_reno:
-                    ratios.append(of_start[2] / of_reno[2])
+                if of_start and of_other:
+                    ratios.append(of_start[what] / of_other[what])
     return ratios
 
 
-def _more_in_all(part: str, start: str, shape: float) -> Iterator[Check]:
-    ratios = over_reno(start, shape)
+def _in_ns2(part: str, words: str, ratios: list[float], *, above: bool = True) -> Iterator[Check]:
+    """The ratio lies above 1, or below, with its interval over the runs."""
     found = estimate(ratios)
     if found is None or found.t_interval is None:
         return
-    says = (
-        f"in ns-2 itself, at 20 Mbit/s and a shape of {shape}, {start.upper()}'s connections deliver more in all than Reno's: "
-        f"their ratio is above 1 with its interval over {len(ratios)} runs"
-    )
-    shown = (
-        f"{number(found.mean)} ± {number(found.mean - found.t_interval.low)} ({min(ratios):.3f} to {max(ratios):.3f})"
-    )
-    yield Check(part, says, found.t_interval.low > 1, None, shown, "order", explains=True)
+    low, high = found.t_interval.low, found.t_interval.high
+    side = "above" if above else "below"
+    says = f"in ns-2 itself, at 20 Mbit/s, {words}: the ratio is {side} 1 with its interval over {len(ratios)} runs"
+    shown = f"{number(found.mean)} ± {number(found.mean - low)} ({min(ratios):.3f} to {max(ratios):.3f})"
+    yield Check(part, says, low > 1 if above else high < 1, None, shown, "order", explains=True)
+
+
+def _more_in_all(part: str, start: str, shape: float) -> Iterator[Check]:
+    words = f"{start.upper()}'s connections deliver more in all than Reno's (shape {shape})"
+    yield from _in_ns2(part, words, over(start, "reno", shape))
 
 
 @decides("yu2009-fig2.3")
@@ -85,16 +96,38 @@ def _against_the_shape(_entry: Entry) -> Iterator[Check]:
         yield from _more_in_all("2", start, shape)
 
 
+@decides("yu2009-claim2.5.1")
+def _summary(_entry: Entry) -> Iterator[Check]:
+    yield from _more_in_all("3", "miss", 1.35)
+    yield from _in_ns2("3", "JS drops less than ISS", over("js", "iss", 1.35, DROPPED), above=False)
+
+
+def _loses(part: str, mbps: int, whose: str, *, some: bool) -> Iterator[Check]:
+    """Whoever estimates it, a threshold loses packets in more than half of the runs, or in at most half of them."""
+    threshold = HELD[mbps][whose]
+    again = sent_again(mbps, threshold)
+    if not again:
+        return
+    lossy = sum(packets > 0 for packets in again)
+    says = (
+        f"in ns-2 itself, at {mbps} Mbit/s, a slow start that ends at {threshold} packets ({whose} in Table 4-1) "
+        f"loses packets in {'most' if some else 'at most half'} of {len(again)} runs"
+    )
+    yield Check(part, says, (2 * lossy > len(again)) == some, None, f"{lossy} of {len(again)}", "order", explains=True)
+
+
+@decides("yu2009-fig4.34")
+def _severely_congested(_entry: Entry) -> Iterator[Check]:
+    for whose in ("Reno", "PaSt"):
+        yield from _loses("1", 25, whose, some=False)
+
+
+@decides("yu2009-fig4.35")
+def _congested(_entry: Entry) -> Iterator[Check]:
+    yield from _loses("2", 50, "PaSt", some=False)
+
+
 @decides("yu2009-fig4.36")
 def _large_thresholds(_entry: Entry) -> Iterator[Check]:
-    """Whoever estimates it: BWE's threshold as the table prints it is more than that path takes."""
-    for name in ("BWE's mean", "less than BWE's by a deviation"):
-        again = sent_again(HELD[name])
-        if again:
-            says = (
-                f"in ns-2 itself, a slow start that ends at {HELD[name]} packets ({name} in Table 4-1) loses packets at 100 Mbit/s: "
-                f"each of {len(again)} runs sends some again"
-            )
-            yield Check(
-                "2", says, min(again) > 0, None, f"{min(again):.0f} to {max(again):.0f}", "order", explains=True
-            )
+    for whose in ("BWE", "BWE less a deviation"):
+        yield from _loses("2", 100, whose, some=True)

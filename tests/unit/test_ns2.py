@@ -47,9 +47,9 @@ def test_a_row_has_what_a_start_up_to_a_threshold_sends_again(asked: Path) -> No
     program = asked.parent / "ns"
     program.write_text(program.read_text().replace('echo "$3" ', 'echo 584.1 "$3" '))
     lines = list(ns2.held(ns2.asked, 2, 1))[2:]
-    assert lines[0] == "| Reno's | 32.0 | 1 to 2 | 1 to 2 |"
-    assert [line.split(" | ")[1] for line in lines] == ["32.0", "88.7", "519.1", "694.2"]
-    assert asked.read_text().splitlines()[0] == f"{ns2.PARKING_LOT} 100 1 32 0.0 500 32.0 15"
+    assert lines[0] == "| 25 | Reno | 32.0 | 2 of 2 | 1 to 2 | 2 of 2 | 1 to 2 |"
+    assert lines[-1].startswith("| 100 | BWE | 694.2 | ")
+    assert asked.read_text().splitlines()[0] == f"{ns2.PARKING_LOT} 25 1 32 0.0 500 32.0 15"
 
 
 def test_a_row_has_what_transfers_deliver(asked: Path) -> None:
@@ -89,19 +89,23 @@ def test_what_is_recorded_is_not_asked_again_unless_the_script_has_changed(asked
 def test_the_held_thresholds_are_those_of_table_4_1() -> None:
     numbers = {one.id: one for one in catalogues(lab.ROOT)["yu2009"].entries}["yu2009-tab4.1"].published.numbers
     assert isinstance(numbers, list)
-    row = dict(
-        zip(numbers[0]["columns"], next(row for row in numbers[0]["rows"] if row[0] == ns2.HELD_MBPS), strict=True)
-    )
-    bwe, spread = row["BWE_avg"], row["BWE_dev"]
-    assert list(yu2009_ns2.HELD.values()) == [32, row["SPM_avg"], pytest.approx(bwe - spread), bwe]
+    for rate, thresholds in yu2009_ns2.HELD.items():
+        (values,) = (row for row in numbers[0]["rows"] if row[0] == rate)
+        row = dict(zip(numbers[0]["columns"], values, strict=True))
+        printed = {"Reno": 32, **{name: row[f"{name}_avg"] for name in ("PaSt", "SPM", "BWE", "Hoe")}}
+        printed["BWE less a deviation"] = pytest.approx(row["BWE_avg"] - row["BWE_dev"])
+        assert thresholds == {name: printed[name] for name in thresholds}
+        assert row["ERE_avg"] < 32
 
 
 def test_the_record_is_that_of_the_scripts_as_they_are() -> None:
     record = json.loads(simulator.RECORD.read_text())
     for script in (ns2.STAR, ns2.PARKING_LOT):
         assert record[script.name]["digest"] == sha256_of(script)
-    assert len(yu2009_ns2.over_reno("miss", 1.35)) == len(yu2009_ns2.over_reno("js", 1.05)) >= 8
-    assert len(yu2009_ns2.sent_again(yu2009_ns2.HELD["BWE's mean"])) >= 4
+    assert len(yu2009_ns2.over("miss", "reno", 1.35)) == len(yu2009_ns2.over("js", "reno", 1.05)) >= 8
+    assert len(yu2009_ns2.over("js", "iss", 1.35, yu2009_ns2.DROPPED)) >= 8
+    for rate, thresholds in yu2009_ns2.HELD.items():
+        assert all(len(yu2009_ns2.sent_again(rate, packets)) >= 6 for packets in thresholds.values())
 
 
 @pytest.mark.parametrize(("more", "holds"), [(1.02, True), (0.97, False)])

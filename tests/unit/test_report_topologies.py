@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
 import topologies
 from analysis.report import topology
+from network.describe import notes
 from testbed.picture import picture
 
 
@@ -43,3 +45,12 @@ def test_it_is_drawn_within_its_frame(name: str) -> None:
 def test_a_graph_of_two_hundred_nodes_is_drawn_as_dots() -> None:
     network, root = drawn("transit_stub", {"nodes": 200})
     assert len(list(root.iter("circle"))) >= len(network.kinds) > 60
+
+
+def test_a_link_alike_in_both_directions_says_so_also_where_its_host_takes_time() -> None:
+    plain = topologies.build("dumbbell", {})
+    link = plain.links[0]
+    slow_host = replace(link, forward=replace(link.forward, overhead_ns=30_000))
+    assert notes(slow_host) == notes(link) == []
+    slow_way_back = replace(slow_host, backward=replace(link.backward, delay_ns=5_000_000))
+    assert notes(slow_way_back) == ["back 1 Gbit/s 5 ms"]
