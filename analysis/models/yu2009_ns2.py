@@ -20,7 +20,8 @@ HOSTS_S = (0.0, 0.00052)
 """A host takes no time for a packet, or a random one up to this."""
 ACCESS_MS = (5, 40)
 """The delay of the access links is lost with Fig 2-2."""
-
+DELIVERED, DROPPED = 2, 3
+"""Places in what the star's script prints: packets in all, and packets that the slow links dropped."""
 
 GROWTH_S, IN_S = 500, 15
 CROSS_SSTHRESH = 32
@@ -42,10 +43,6 @@ def sent_again(mbps: int, threshold: float) -> list[float]:
         for seed in SEEDS
     )
     return [run[1] for run in runs if run]
-
-
-DELIVERED, DROPPED = 2, 3
-"""Places in what the star's script prints: packets in all, and packets that the slow links dropped."""
 
 
 def over(start: str, other: str, shape: float, what: int = DELIVERED) -> list[float]:
