@@ -264,6 +264,13 @@ def test_a_file_that_is_in_it_twice_is_refused(bundle: Path, tmp_path: Path) -> 
     assert "twice" in refused(tmp_path / "b.zip", tmp_path / "out")
 
 
+def test_a_file_without_a_name_is_refused(bundle: Path, tmp_path: Path) -> None:
+    """A name ends before its first NUL: of this one nothing is left. Guided fuzzing found it."""
+    file = packed(tmp_path / "b.zip", content(bundle) | {"~nameless": b"x"})
+    file.write_bytes(file.read_bytes().replace(b"~nameless", b"\0nameless"))
+    assert "has no name" in refused(file, tmp_path / "out")
+
+
 def test_a_directory_without_bound_is_not_read(bundle: Path, tmp_path: Path) -> None:
     data = bytearray(bundle.read_bytes())
     at = data.rfind(b"PK\x05\x06")
