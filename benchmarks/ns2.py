@@ -31,7 +31,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from analysis.models import simulator
-from analysis.models.yu2009_ns2 import HELD, IN_S
+from analysis.models.yu2009_ns2 import ACCESS_MS as STARTS_ACCESS_MS
+from analysis.models.yu2009_ns2 import CROSS_SSTHRESH as FIRST_SSTHRESH
+from analysis.models.yu2009_ns2 import GROWTH_S as UNTIL_S
+from analysis.models.yu2009_ns2 import HELD, HELD_HOSTS_S, HOSTS_S, IN_S, STAR_UNTIL_S, STARTS_MBPS
 from base.cache import sha256_of
 from base.files import replace_text
 from base.paths import ROOT
@@ -42,12 +45,11 @@ PAGE = ROOT / "docs/reproduction.md"
 ENTRY = "yu2009-claim4.6.3"
 RATES_MBPS = (25, 50)
 """Where connections lose packets within that time. A run at more takes minutes, for what 500 s without a loss add."""
-FIRST_SSTHRESH, UNTIL_S = 32, 500
-OVERHEAD_S = 0.000333
+OVERHEAD_S = HELD_HOSTS_S[1]
 """A host takes a random time up to this one for a packet: what one takes at 25 Mbit/s. The thesis names none, and ns-2 has none."""
-STAR_MBPS, STAR_OVERHEAD_S, STAR_UNTIL_S = 16, 0.00052, 3000
+STAR_MBPS, STAR_OVERHEAD_S = 16, HOSTS_S[1]
 ACCESS_MS = (1, 5, 10, 15, 20, 25, 30, 35, 40)
-STARTS, STARTS_MBPS, STARTS_ACCESS_MS, SHAPES = ("liss", "iss", "miss", "js"), 20, (5, 40), (1.35, 1.05)
+STARTS, SHAPES = ("liss", "iss", "miss", "js"), (1.35, 1.05)
 
 Ask = Callable[..., Sequence[float]]
 """A script and its arguments → the numbers that ns-2 prints."""

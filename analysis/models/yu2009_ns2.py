@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contradictions of Yu 2009 that the thesis' own simulator has, too, with the setting that its text gives.
 
-The scripts' arguments are those of benchmarks/ns2.py, which names them.
+The settings stand here; benchmarks/ns2.py asks ns-2 with them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from schema.catalogue import Entry
 
 STAR, PARKING_LOT = "ns2_star.tcl", "ns2_parking_lot.tcl"
 SEEDS = range(1, 6)
+STARTS_MBPS, STAR_UNTIL_S = 20, 3000
 HOSTS_S = (0.0, 0.00052)
 """A host takes no time for a packet, or a random one up to this."""
 ACCESS_MS = (5, 40)
@@ -52,7 +53,8 @@ def over(start: str, other: str, shape: float, what: int = DELIVERED) -> list[fl
         for hosts_s in HOSTS_S:
             for seed in SEEDS:
                 of_start, of_other = (
-                    simulator.numbers(STAR, 20, seed, access_ms, hosts_s, 3000, shape, kind) for kind in (start, other)
+                    simulator.numbers(STAR, STARTS_MBPS, seed, access_ms, hosts_s, STAR_UNTIL_S, shape, kind)
+                    for kind in (start, other)
                 )
                 if of_start and of_other:
                     ratios.append(of_start[what] / of_other[what])
@@ -66,7 +68,7 @@ def _in_ns2(part: str, words: str, ratios: list[float], *, above: bool = True) -
         return
     low, high = found.t_interval.low, found.t_interval.high
     side = "above" if above else "below"
-    says = f"in ns-2 itself, at 20 Mbit/s, {words}: the ratio is {side} 1 with its interval over {len(ratios)} runs"
+    says = f"in ns-2 itself, at {STARTS_MBPS} Mbit/s, {words}: the ratio is {side} 1 with its interval over {len(ratios)} runs"
     shown = f"{number(found.mean)} ± {number(found.mean - low)} ({min(ratios):.3f} to {max(ratios):.3f})"
     yield Check(part, says, low > 1 if above else high < 1, None, shown, "order", explains=True)
 
@@ -100,7 +102,7 @@ def _summary(_entry: Entry) -> Iterator[Check]:
 
 
 def _loses(part: str, mbps: int, whose: str, *, some: bool) -> Iterator[Check]:
-    """Whoever estimates it, a threshold loses packets in more than half of the runs, or in at most half of them."""
+    """Whoever estimates it, a threshold loses packets in more than half of the runs, or in less than half of them."""
     threshold = HELD[mbps][whose]
     again = sent_again(mbps, threshold)
     if not again:
@@ -108,20 +110,16 @@ def _loses(part: str, mbps: int, whose: str, *, some: bool) -> Iterator[Check]:
     lossy = sum(packets > 0 for packets in again)
     says = (
         f"in ns-2 itself, at {mbps} Mbit/s, a slow start that ends at {threshold} packets ({whose} in Table 4-1) "
-        f"loses packets in {'most' if some else 'at most half'} of {len(again)} runs"
+        f"loses packets in {'more' if some else 'less'} than half of {len(again)} runs"
     )
-    yield Check(part, says, (2 * lossy > len(again)) == some, None, f"{lossy} of {len(again)}", "order", explains=True)
+    holds = 2 * lossy > len(again) if some else 2 * lossy < len(again)
+    yield Check(part, says, holds, None, f"{lossy} of {len(again)}", "order", explains=True)
 
 
 @decides("yu2009-fig4.34")
 def _severely_congested(_entry: Entry) -> Iterator[Check]:
     for whose in ("Reno", "PaSt"):
         yield from _loses("1", 25, whose, some=False)
-
-
-@decides("yu2009-fig4.35")
-def _congested(_entry: Entry) -> Iterator[Check]:
-    yield from _loses("2", 50, "PaSt", some=False)
 
 
 @decides("yu2009-fig4.36")

@@ -113,7 +113,7 @@ def _check_entry(bundle: Path, entry: zipfile.ZipInfo) -> None:
     name = entry.filename
     mode = entry.external_attr >> 16
     if not name:  # before is_dir(), which raises IndexError for it
-        raise UsageError(f"{bundle}: a file in it has no name; a bundle names each")
+        raise UsageError(f"{bundle}: a file in it has no name, which ./warpbed bundle does not make; fetch it again")
     if entry.is_dir() or (stat.S_IFMT(mode) not in (0, stat.S_IFREG)):
         raise UsageError(f"{bundle}: {name[:80]!r} is a folder, link or device; a bundle holds plain files only")
     if entry.flag_bits & ENCRYPTED:
