@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fuzz what reads files from others, guided by what of the code an input reaches (Atheris).
 
-    python -m tests.fuzz.guided TARGET [--seconds N] [--seed N] [--inputs N] [--found DIR] [--record]
+    python -m tests.fuzz.guided TARGET [--seconds N] [--seed N] [--inputs N] [--found DIR] [--corpus DIR] [--record]
 
-Inputs that reach something new are changed further; changes are those of mutate.py and libFuzzer's own, half of each. Findings,
+Inputs that reach something new are changed further, and kept in the corpus, where the next call begins; changes are those of mutate.py and libFuzzer's own, half of each. Findings,
 exit codes and what --record adds to are those of tests.fuzz.whole; 2 where libFuzzer itself failed.
 """
 
@@ -35,11 +35,10 @@ with contextlib.redirect_stderr(io.StringIO()), atheris.instrument_imports(inclu
 RUNS = re.compile(rb"Done (\d+) runs|#(\d+)\t")
 
 
-def child(name: str, place: Path, bounds: list[str], kept: Path) -> None:
+def child(name: str, place: Path, corpus: Path, bounds: list[str], kept: Path) -> None:
     """Fuzz until one of the bounds, options of libFuzzer's; does not return. A finding's file has the input, one beside it the reason."""
     target = TARGETS[name](place / "target")
-    seeds, corpus = target.seeds(), place / "corpus"
-    corpus.mkdir()
+    seeds = target.seeds()
     for number, good in enumerate(seeds):
         (corpus / str(number)).write_bytes(good)
     outcome, known = Outcome(), set[str]()
@@ -72,6 +71,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=-1)
     parser.add_argument("--seed", type=int, default=time.time_ns())
     parser.add_argument("--found", type=Path)
+    parser.add_argument("--corpus", type=Path, help="keeps, below the target's name, what reached new code")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     kept = (options.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))).resolve()
@@ -80,10 +80,12 @@ def main() -> int:
     before = set(kept.iterdir())
     with tempfile.TemporaryDirectory() as place, tempfile.TemporaryFile() as words:
         (Path(place) / "target").mkdir()
+        corpus = (options.corpus or Path(place) / "corpus").resolve() / options.target
+        corpus.mkdir(parents=True, exist_ok=True)
         process = os.fork()
         if not process:
             os.dup2(words.fileno(), 2)
-            child(options.target, Path(place), bounds, kept)
+            child(options.target, Path(place), corpus, bounds, kept)
         _, status, used = os.wait4(process, 0)
         words.seek(0)
         printed = words.read()

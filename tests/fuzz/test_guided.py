@@ -49,6 +49,13 @@ def test_changes_reach_more_than_the_good_files_and_find_nothing(tmp_path: Path)
     assert 0 < first < last
 
 
+def test_what_reached_more_is_where_the_next_call_begins(tmp_path: Path) -> None:
+    arguments = ("trace", "--seconds", "500", "--corpus", str(tmp_path / "corpus"), "--found", str(tmp_path / "found"))
+    first, then = (fuzz(*arguments, "--inputs", count, "--seed", "1")[1] for count in ("400", "60"))
+    reached = first.partition(" to ")[2].partition(" places")[0]
+    assert int(then.partition("from ")[2].partition(" to ")[0]) >= int(reached)
+
+
 def test_a_reader_that_breaks_behind_two_conditions_is_found_and_its_input_kept(tmp_path: Path) -> None:
     code, said = fuzz(
         "trace", "--seconds", "500", "--inputs", "60000", "--seed", "1", "--found", str(tmp_path), script=BREAKS
