@@ -3,8 +3,9 @@
 
     python -m tests.fuzz.guided TARGET [--seconds N] [--seed N] [--inputs N] [--found DIR] [--corpus DIR] [--record]
 
-Inputs that reach something new are changed further, and kept in the corpus, where the next call begins; changes are those of mutate.py and libFuzzer's own, half of each. Findings,
-exit codes and what --record adds to are those of tests.fuzz.whole; 2 where libFuzzer itself failed.
+Inputs that reach something new are changed further, and kept in the corpus, where the next call begins; changes are those of mutate.py
+and libFuzzer's own, half of each. Findings, exit codes and what --record adds to are those of tests.fuzz.whole; 2 where libFuzzer itself
+failed.
 """
 
 from __future__ import annotations
