@@ -10,16 +10,13 @@ failed.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import hashlib
 import io
 import os
 import random
 import re
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import atheris
@@ -28,10 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = [file.parent.name for file in ROOT.glob("*/__init__.py") if file.parent.name != "tests"]
 
 with contextlib.redirect_stderr(io.StringIO()), atheris.instrument_imports(include=PACKAGES):  # it names each module
-    from tests import reliability
     from tests.fuzz.mutate import changed
     from tests.fuzz.targets import TARGETS
-    from tests.fuzz.whole import HANG_S, MEMORY_BYTES, Outcome, judge
+    from tests.fuzz.whole import HANG_S, MEMORY_BYTES, Outcome, judge, options_of, place_of, record
 
 RUNS = re.compile(rb"Done (\d+) runs|#(\d+)\t")
 
@@ -48,7 +44,7 @@ def child(name: str, place: Path, corpus: Path, bounds: list[str], kept: Path) -
         wrong = judge(target, data, outcome)
         if wrong and wrong not in known:
             known.add(wrong)
-            file = kept / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
+            file = place_of(kept, name, data)
             file.write_bytes(data)
             file.with_name(f"{file.name}.txt").write_text(wrong)
 
@@ -66,14 +62,8 @@ def child(name: str, place: Path, corpus: Path, bounds: list[str], kept: Path) -
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.guided", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--inputs", type=int, default=-1)
-    parser.add_argument("--seed", type=int, default=time.time_ns())
-    parser.add_argument("--found", type=Path)
+    parser = options_of("tests.fuzz.guided", TARGETS)
     parser.add_argument("--corpus", type=Path, help="keeps, below the target's name, what reached new code")
-    parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     kept = (options.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))).resolve()
     kept.mkdir(parents=True, exist_ok=True)
@@ -105,8 +95,7 @@ def main() -> int:
         why = file.with_name(f"{file.name}.txt")
         print(f"  {file}: {why.read_text() if why.exists() else 'libFuzzer ended there'!r}")
     if options.record:
-        entry = {"by": "Atheris, guided", "inputs": inputs, "cpu_s": round(cpu_s), "open": len(findings)}
-        reliability.add("fuzzing", f"{options.target}, guided", entry, sums=("inputs", "cpu_s"))
+        record(f"{options.target}, guided", "Atheris, guided", inputs, cpu_s, len(findings))
     return 1 if findings else 0
 
 

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,15 +94,30 @@ def judge(target: Target, data: bytes, outcome: Outcome) -> str:
     return f"control characters in the message: {strange[:5]}" if strange else ""
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.whole", description=__doc__.partition("\n")[0])
-    parser.add_argument("target", choices=["all", CAPTURES, *TARGETS])
+def options_of(module: str, targets: Iterable[str]) -> argparse.ArgumentParser:
+    """What both ways of fuzzing understand."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}")
+    parser.add_argument("target", choices=list(targets))
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--inputs", type=int, default=10**9)
     parser.add_argument("--seed", type=int, default=time.time_ns())
     parser.add_argument("--found", type=Path)
-    parser.add_argument("--record", action="store_true")
-    options = parser.parse_args()
+    parser.add_argument("--record", action="store_true", help="add the CPU time to docs/reliability.json")
+    return parser
+
+
+def place_of(kept: Path, name: str, data: bytes) -> Path:
+    """Where the input of a finding is kept."""
+    return kept / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
+
+
+def record(name: str, by: str, inputs: int, cpu_s: float, findings: int) -> None:
+    entry = {"by": by, "inputs": inputs, "cpu_s": round(cpu_s), "open": findings}
+    reliability.add("fuzzing", name, entry, sums=("inputs", "cpu_s"))
+
+
+def main() -> int:
+    options = options_of("tests.fuzz.whole", ["all", CAPTURES, *TARGETS]).parse_args()
     if options.target != CAPTURES:  # libFuzzer has a bound of its own
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     kept = options.found or Path(tempfile.mkdtemp(prefix="warpbed-fuzz-"))
@@ -118,19 +134,14 @@ def main() -> int:
             flush=True,
         )
         for wrong, data in outcome.findings.items():
-            file = kept / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
+            file = place_of(kept, name, data)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
             print(f"  {file}: {wrong!r}", flush=True)
         bad += len(outcome.findings)
         if options.record:
-            entry = {
-                "by": "libFuzzer, two targets" if name == CAPTURES else "changes at random",
-                "inputs": outcome.inputs,
-                "cpu_s": round(outcome.cpu_s),
-                "open": len(outcome.findings),
-            }
-            reliability.add("fuzzing", name, entry, sums=("inputs", "cpu_s"))
+            by = "libFuzzer, two targets" if name == CAPTURES else "changes at random"
+            record(name, by, outcome.inputs, outcome.cpu_s, len(outcome.findings))
     return 1 if bad else 0
 
 
