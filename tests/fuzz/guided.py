@@ -55,7 +55,8 @@ def child(name: str, place: Path, corpus: Path, bounds: list[str], kept: Path) -
 
     options = [  # libFuzzer's own bounds are of wall time, which is no finding; `judge` looks at CPU time
         *bounds, f"-max_len={4 * max(map(len, seeds)) + 64}",
-        f"-artifact_prefix={kept}/{name}-", f"-rss_limit_mb={MEMORY_BYTES >> 20}", f"-timeout={round(15 * HANG_S)}", "-report_slow_units=1000000",
+        f"-artifact_prefix={kept}/{name}-", f"-rss_limit_mb={MEMORY_BYTES >> 20}",
+        f"-timeout={round(15 * HANG_S)}", "-report_slow_units=1000000",
     ]  # fmt: skip
     atheris.Setup([sys.argv[0], *options, str(corpus)], one, custom_mutator=mutated)
     atheris.Fuzz()
