@@ -65,6 +65,15 @@ def kills(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield f"| {name} | {row['kills']} | {row['running']} | {row['violations']}{mended} | {row['on']} |"
 
 
+def power(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    yield "| command | calls | of them syncs | states looked at | of them completed by the next command | violations | on |"
+    yield "|---|---|---|---|---|---|---|"
+    for name in sorted(rows, key=list(COMMANDS).index):
+        row = rows[name]
+        numbers = " | ".join(str(row[key]) for key in ("calls", "synced", "states", "again", "violations", "on"))
+        yield f"| {COMMANDS[name]} | {numbers} |"
+
+
 def together(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield "| command | twice at once | of them one refused | lost, doubled or half there | on |"
     yield "|---|---|---|---|---|"
@@ -80,7 +89,7 @@ def fuzzing(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield f"| all | | {sum(row['cpu_s'] for row in rows.values()) / 3600:.2f} | | {sum(row['open'] for row in rows.values())} | |"
 
 
-TABLES = {"faults": faults, "kills": kills, "together": together, "fuzzing": fuzzing}
+TABLES = {"faults": faults, "power": power, "kills": kills, "together": together, "fuzzing": fuzzing}
 
 
 def page(text: str, data: Mapping[str, Any]) -> str:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cut the power at every moment of a command, and look at what a disk may then hold.
 
-    python -m tests.faults.power CASE FOLDER [--step N] [--again N]
+    python -m tests.faults.power CASE FOLDER [--step N] [--again N] [--record]
 
 The command runs once, with record.c preloaded. Of a file a disk holds for certain only what was synced (fsync), of a folder's names only
 what was done before the folder was synced; the names of later calls may be there as well, in their order. So each moment has two
 extreme states: all names and only synced contents (an empty file where nothing was synced, as ext4 leaves it), and only
 synced names. Both are laid down, and the case's invariants are checked; at every N-th moment (--again) the command is
-given again, which must complete the work. One line of JSON at the end.
+given again, which must complete the work. One line of JSON at the end; --record puts it into docs/reliability.json.
 
 Machines at the other end of a campaign have no power cut: what is done to their files (the folder `ends`) stays.
 """
@@ -27,6 +27,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from base.paths import ROOT
+from tests import reliability
 from tests.faults.cases import Case, Transfer
 from tests.faults.forks import forked
 from tests.faults.registry import CASES
@@ -255,12 +256,21 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--step", type=int, default=1)
     parser.add_argument("--again", type=int, default=10, metavar="N")
+    parser.add_argument("--record", action="store_true")
     parser.add_argument("--work", action="store_true", help="the command itself, in the process that is recorded")
     options = parser.parse_args()
     if options.work:
         return CASES[options.case](options.folder / "box/data").work()
     outcome = cut(options.case, options.folder.resolve(), step=options.step, again_every=options.again)
     print(json.dumps(asdict(outcome)))
+    if options.record:
+        entry = {
+            "calls": outcome.operations,
+            "synced": outcome.synced,
+            "states": outcome.states,
+            "again": outcome.again,
+        }
+        reliability.add("power", outcome.case, {**entry, "violations": len(outcome.violations)})
     return 1 if outcome.violations else 0
 
 

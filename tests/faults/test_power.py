@@ -29,7 +29,7 @@ def cut(folder: Path, case: str, *more: str) -> dict[str, Any]:
     return outcome
 
 
-@pytest.mark.parametrize("case", ["transfer", "collect", "run"])
+@pytest.mark.parametrize("case", ["transfer", "collect", "run", "reproduce"])
 def test_whenever_the_power_is_cut_nothing_is_lost_or_half_there(tmp_path: Path, case: str) -> None:
     outcome = cut(tmp_path, case, "--again", "25")
     assert outcome["synced"] > 5 and outcome["states"] == 2 * (outcome["operations"] + 1) and outcome["again"] > 1
