@@ -75,9 +75,13 @@ def _bytes(data: bytes, _others: Sequence[bytes], draw: random.Random) -> bytes:
 def _tree(data: bytes, others: Sequence[bytes], draw: random.Random) -> bytes:
     """A node of a JSON document becomes something else, goes, or gets a sibling."""
     try:
-        document = json.loads(data)
-    except ValueError:
+        return _grafted(data, others, draw)
+    except (ValueError, RecursionError):  # of guided fuzzing, data may be what was changed before
         return _scalar(data, others, draw)
+
+
+def _grafted(data: bytes, others: Sequence[bytes], draw: random.Random) -> bytes:
+    document = json.loads(data)
     places = list(_places(document))
     if not places:
         return _bytes(data, others, draw)

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 
 from tests.fuzz import whole
+from tests.fuzz.mutate import changed
 from tests.fuzz.targets import TARGETS, FactsFile, InventedRun
 
 INPUTS = {"experiment": 80, "campaign": 80, "bundle": 40}
@@ -36,6 +38,11 @@ def test_an_environment_that_is_a_text_is_stored_without_it(tmp_path: Path, part
     document = json.loads(target.content)
     document["environment"][part] = "x"
     assert target.read(json.dumps(document).encode()) == ""
+
+
+def test_nesting_without_end_can_be_changed_further() -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    assert {changed(deep, [b"{}"], random.Random(number)) != deep for number in range(20)} == {True}  # noqa: S311
 
 
 def test_a_reader_that_breaks_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
