@@ -42,7 +42,7 @@ def test_an_environment_that_is_a_text_is_stored_without_it(tmp_path: Path, part
 
 def test_nesting_without_end_can_be_changed_further() -> None:
     deep = b"[" * 100_000 + b"]" * 100_000
-    assert {changed(deep, [b"{}"], random.Random(number)) != deep for number in range(20)} == {True}  # noqa: S311
+    assert {changed(deep, [b"{}"], random.Random(number)) != deep for number in range(20)} == {True}
 
 
 def test_a_reader_that_breaks_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
