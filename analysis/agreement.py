@@ -23,7 +23,9 @@ import numpy as np
 from analysis import records
 from analysis.errors import AnalysisError
 from analysis.results import Run, load_experiment
+from base import screen
 from base.quantities import seconds
+from base.text import clean, json_text
 
 BURST_GAP_S = 0.2
 """Drops closer than this belong to one overflow."""
@@ -210,8 +212,8 @@ def rows(differences: Sequence[Difference]) -> list[tuple[str, ...]]:
 
 def render(differences: Sequence[Difference], form: str) -> str:
     if form == "json":
-        return json.dumps([{**asdict(d), "percent": _plain(d.percent)} for d in differences], indent=1) + "\n"
-    table = [HEADS, *rows(differences)]
+        return json_text([{**asdict(d), "percent": _plain(d.percent)} for d in differences]) + "\n"
+    table = [HEADS, *(tuple(map(clean, row)) for row in rows(differences))]
     if form == "markdown":
         lines = [" | ".join(row) for row in table]
         lines.insert(1, " | ".join("---" for _ in HEADS))
@@ -242,4 +244,5 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    screen.install()
     sys.exit(main())

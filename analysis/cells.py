@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from analysis.metrics import REGISTRY
 from analysis.results import Run, parameters, show
 from analysis.statistics import Cell, Estimate, cells, paired
 from analysis.table import number
-from base.text import safe
+from base.text import clean, json_text, safe
 
 ESTIMATE_FIELDS = ("n", "mean", "t_low", "t_high", "bootstrap_low", "bootstrap_high")
 COLUMNS = (*ESTIMATE_FIELDS, "copies")
@@ -103,7 +102,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
 
 
 def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
-    return json.dumps(list(rows), indent=1, ensure_ascii=False) + "\n"
+    return json_text(list(rows)) + "\n"
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -111,7 +110,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row["params"]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*(f"param.{name}" for name in names), "metric", "unit", *COLUMNS])
+    writer.writerow([*(safe(f"param.{name}") for name in names), "metric", "unit", *COLUMNS])
     for row in rows:
         params = [safe(show(row["params"][name])) if name in row["params"] else "" for name in names]
         writer.writerow([*params, row["metric"], row["unit"], *(row[field] for field in COLUMNS)])
@@ -127,7 +126,7 @@ def render(rows: Sequence[Mapping[str, Any]], nothing: str = "no run is complete
         return f"no numbers: {nothing}\n"
     lines = []
     for row in rows:
-        where = ", ".join(f"{name}={show(value)}" for name, value in row["params"].items()) or "all runs"
+        where = clean(", ".join(f"{name}={show(value)}" for name, value in row["params"].items())) or "all runs"
         spread = _spread(row["t_low"], row["t_high"])
         mark = "" if not row.get("differs") else "differs"
         lines.append((where, row["metric"], number(row["mean"]), spread, row["unit"], _count(row), mark))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,8 @@ from analysis.metrics.absence import why
 from analysis.results import Run, load_experiment, parameters, show
 from analysis.statistics import is_number
 from analysis.terminal import GAP, Style, cut
-from base.text import clean, safe
+from base import screen
+from base.text import clean, json_text, safe
 
 # The most telling first: what does not fit the terminal goes from the right.
 COLUMNS = (
@@ -103,7 +103,7 @@ def as_json(runs: Sequence[Run]) -> str:
         }
         for run in runs
     ]
-    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+    return json_text(rows) + "\n"
 
 
 def as_csv(runs: Sequence[Run]) -> str:
@@ -112,7 +112,7 @@ def as_csv(runs: Sequence[Run]) -> str:
     scalars = [metric.name for metric in REGISTRY.values() if not metric.keyed]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["experiment", "run", "seed", *(f"param.{name}" for name in names), "verdict", *scalars])
+    writer.writerow(["experiment", "run", "seed", *(safe(f"param.{name}") for name in names), "verdict", *scalars])
     for run in runs:
         params = [show(run.params[name]) if name in run.params else "" for name in names]
         values = [run.metrics.get(name) for name in scalars]
@@ -166,4 +166,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    screen.install()
     sys.exit(main())

@@ -5,13 +5,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from base.text import clean
+from base.text import clean, clean_lines
 
 
 class WarpbedError(Exception):
-    """Something failed that Warpbed can explain; the text says what, the value and the next step."""
+    """Something failed that Warpbed can explain; the text says what, the value and the next step. Several texts: several things."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
+
+    @property
+    def shown(self) -> str:
+        """For a terminal. Only what this program says begins a line: further lines of a text can be a stranger's, and are indented."""
+        return "\n".join(clean_lines(str(text)).rstrip("\n").replace("\n", "\n  ") for text in self.args)
 
 
 class UsageError(WarpbedError):
@@ -60,5 +68,5 @@ class SpecError(UsageError):
     """An experiment file that cannot be used, with all its problems."""
 
     def __init__(self, problems: list[Problem]) -> None:
-        super().__init__("\n".join(str(problem) for problem in problems))
+        super().__init__(*map(str, problems))
         self.problems = problems

@@ -3,10 +3,23 @@
 
 from __future__ import annotations
 
+import json
+import unicodedata
+
+INSTEAD = "�"
+"""Stands where a character was that is not shown."""
+FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+"""What a spreadsheet takes for the beginning of a formula; some take the wide forms, too."""
+
 
 def clean(text: str) -> str:
-    """Without control characters: a title must not move the terminal's cursor."""
-    return "".join(character if character.isprintable() else "�" for character in text)
+    """In one line, without control characters: a title must neither move the terminal's cursor nor turn its text around.
+
+    Control characters (C0, DEL, C1), directions of writing and other invisible ones, ends of lines, half characters.
+    """
+    if text.isprintable():  # nearly all text is, and this is fast
+        return text
+    return "".join(character if _is_shown(character) else INSTEAD for character in text)
 
 
 def clean_lines(text: str) -> str:
@@ -15,5 +28,24 @@ def clean_lines(text: str) -> str:
 
 
 def safe(text: str) -> str:
-    """A spreadsheet must not take a name for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r", "\n") else text
+    """`clean`, for a cell of a CSV file: a spreadsheet must not take a name for a formula."""
+    text = f"'{text}" if text.lstrip().startswith(FORMULA) else text
+    return clean(text)
+
+
+def json_text(value: object, indent: int | None = 1) -> str:
+    """JSON that can be looked at in a terminal: its strings hold what `clean` takes away in JSON's own escapes, so nothing is lost.
+
+    What JSON does not know becomes its text.
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    return "\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n"))
+
+
+def _escaped(line: str) -> str:
+    return "".join(character if _is_shown(character) else json.dumps(character)[1:-1] for character in line)
+
+
+def _is_shown(character: str) -> bool:
+    """Spaces that break no line are shown, which Python does not count as printable."""
+    return character.isprintable() or unicodedata.category(character) == "Zs"

@@ -17,6 +17,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from base import screen
 from base.cache import locked
 from base.paths import cache_dir
 from collectors import native
@@ -128,4 +129,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    screen.install()
     sys.exit(main())

@@ -24,6 +24,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from base import screen
 from base.cache import aside, locked, used
 from base.errors import WarpbedError
 from base.paths import cache_dir
@@ -174,4 +175,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    screen.install()
     sys.exit(main(sys.argv[1:]))

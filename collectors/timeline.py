@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from base import screen
 from collectors import reading, records
 from collectors.version import SCHEMA_VERSION
 from network.model import address_plan
@@ -167,4 +168,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    screen.install()
     raise SystemExit(main())

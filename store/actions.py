@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 import secrets
@@ -17,7 +16,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from analysis import terminal
-from base.text import clean, clean_lines, safe
+from base.screen import print_table
+from base.text import clean, json_text, safe
 from store import files, folder, ingest, questions, reclaim
 from store import migrate as migration
 from store.connect import connected, database_url
@@ -38,11 +38,11 @@ def load(path: Path, database: str | None, out: TextIO) -> int:
                     print(clean(f"warning: {other}"), file=sys.stderr)
                 outcome, rows = ingest.ingest(connection, run_rows)
             except StoreUsageError as error:
-                print(clean_lines(str(error)), file=sys.stderr)
+                print(error.shown, file=sys.stderr)
                 failed += 1
                 continue
             changed += outcome != "present"
-            print(f"{outcome}: {run}" + (f" ({rows} rows)" if rows else ""), file=out, flush=True)
+            print(clean(f"{outcome}: {run}") + (f" ({rows} rows)" if rows else ""), file=out, flush=True)
     if failed:
         raise StoreError(f"{failed} of {len(folders)} run folders could not be read; the others are stored")
     if not changed:
@@ -150,7 +150,7 @@ def status(database: str | None, form: str = "table") -> int:
         _print(questions.Answer(("experiment", "runs", "valid", "last_stored"), tuple(rows)), form)
         return 0
     for experiment, count, valid, last in rows:
-        print(f"{experiment}: {count} runs, {valid} valid, last stored {last:%Y-%m-%d %H:%M:%S} UTC")
+        print(f"{clean(experiment)}: {count} runs, {valid} valid, last stored {last:%Y-%m-%d %H:%M:%S} UTC")
     print(f"{sum(row[1] for row in rows)} runs, {size[0] if size else ''}")
     return 0
 
@@ -181,7 +181,7 @@ def ask(name: str | None, arguments: Mapping[str, Any], database: str | None, re
 
 def _print(answer: questions.Answer, form: str) -> None:
     if form == "json":
-        print(json.dumps([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], indent=1, default=str))
+        print(json_text([dict(zip(answer.columns, row, strict=True)) for row in answer.rows]))
     elif form == "csv":
         rows: list[tuple[Any, ...]] = [answer.columns, *answer.rows]
         csv.writer(sys.stdout, lineterminator="\n").writerows(
@@ -189,7 +189,7 @@ def _print(answer: questions.Answer, form: str) -> None:
         )
     else:
         cells = [[_cell(value) for value in row] for row in answer.rows]
-        print(terminal.table(answer.columns, cells, terminal.Style.of_terminal()), end="")
+        print_table(terminal.table(answer.columns, cells, terminal.Style.of_terminal()))
 
 
 def _cell(value: Any) -> str:

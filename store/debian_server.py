@@ -25,6 +25,7 @@ from pathlib import Path
 
 import psycopg
 
+from base import screen
 from base.cache import aside, used
 from base.errors import WarpbedError
 from base.files import replace_text
@@ -209,4 +210,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    screen.install()
     sys.exit(main())

@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from base import screen
 from base.errors import WarpbedError
-from base.text import clean_lines
+from base.text import clean
 from base.version import VERSION
 
 COMMANDS = {
@@ -91,6 +92,14 @@ def main(argv: list[str] | None = None) -> int:
     if arguments[:1] == ["test"]:  # whatever follows belongs to pytest, options too
         code: int = _module("test").run_pytest(arguments[1:])
         return code
+    if argv is not None:
+        with screen.installed():
+            return _main(arguments)
+    screen.install()  # to the end: a traceback is printed last
+    return _main(arguments)
+
+
+def _main(arguments: Sequence[str]) -> int:
     options = parser(_named(arguments)).parse_args(arguments)
     return ended(lambda: options.function(options))
 
@@ -100,11 +109,11 @@ def ended(command: Callable[[], int]) -> int:
     try:
         return command()
     except WarpbedError as error:
-        print(clean_lines(str(error)), file=sys.stderr)
+        print(error.shown, file=sys.stderr)
         return error.exit_code
     except OSError as error:  # a full disk, a folder that cannot be read: it names the file, and the same call resumes
         said = f"{error.filename or 'a file'}: {error.strerror or error}; nothing half is left, run it again"
-        print(clean_lines(said), file=sys.stderr)
+        print(clean(said), file=sys.stderr)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
     return 1

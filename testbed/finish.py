@@ -16,7 +16,7 @@ from analysis import integrity, metrics
 from analysis.arrays import without_pandas
 from analysis.errors import AnalysisError
 from analysis.verdict import Evidence, judge
-from base import quantities
+from base import quantities, screen
 from base.errors import UsageError, WarpbedError
 from base.files import exchange_folders, folder_aside, replace_text, sync_folder, sync_tree
 from base.text import clean
@@ -128,4 +128,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    screen.install()
     sys.exit(main())

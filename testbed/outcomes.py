@@ -11,6 +11,7 @@ from typing import Any
 from analysis import claims, published
 from analysis.expectations import Finding, check_all
 from analysis.results import Run, load_experiment
+from base.text import clean
 from testbed.experiments import Prepared
 
 
@@ -78,12 +79,12 @@ def guard_line(finding: Finding) -> str:
     where = ", ".join(f"{name}={value}" for name, value in guard.where.items())
     parts = [f"{finding.outcome}: {guard.metric} {guard.bound}", f"where {where}" if where else ""]
     parts += [f"({finding.reason})" if finding.reason else "", f"[{guard.source}]" if guard.source else ""]
-    return " ".join(part for part in parts if part)
+    return clean(" ".join(part for part in parts if part))
 
 
 def claim_line(finding: claims.Finding) -> str:
     reason = f" ({finding.reason})" if finding.reason else ""
-    return f"{finding.outcome}: {finding.words}{reason} [{finding.claim.source}]"
+    return clean(f"{finding.outcome}: {finding.words}{reason} [{finding.claim.source}]")
 
 
 def guard_as_data(finding: Finding) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from analysis.errors import AnalysisError
 from analysis.report import write_report
+from base import screen
 
 __all__ = ["main", "write_report"]
 
@@ -30,4 +31,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    screen.install()
     sys.exit(main())

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from base import screen
+from base.text import json_text
 from collectors.pcap import CaptureError, analyze
 
 
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     counts = {name: getattr(summary, name) for name in ("packets", "flows", "seconds", "packets_per_s", "bad_packets")}
     if options.format == "json":
-        print(json.dumps({**counts, "out": str(options.out)}, indent=1))
+        print(json_text({**counts, "out": str(options.out)}))
     elif options.format == "csv":
         csv.writer(sys.stdout, lineterminator="\n").writerows([counts, counts.values()])
     else:
@@ -55,4 +56,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    screen.install()
     sys.exit(main())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from base import quantities
+from base.text import json_text
 from testbed.campaign.journal import Journal
 from testbed.campaign.model import Campaign
 from testbed.campaign.outcome import of_folder
@@ -36,7 +37,7 @@ class Status:
     recent: list[dict[str, Any]] = field(default_factory=list)
 
     def as_json(self) -> str:
-        return json.dumps(asdict(self), indent=1)
+        return json_text(asdict(self))
 
 
 def read(campaign: Campaign, folder: Path) -> Status:

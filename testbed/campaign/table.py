@@ -12,7 +12,7 @@ from pathlib import Path
 
 from analysis import terminal
 from base import quantities
-from base.text import clean
+from base.text import clean, json_text
 from testbed.campaign.model import Campaign
 from testbed.campaign.outcome import of_folder
 
@@ -88,7 +88,7 @@ def _cell(
 
 
 def as_json(rows: Sequence[Cell]) -> str:
-    return json.dumps([asdict(row) for row in rows], indent=1)
+    return json_text([asdict(row) for row in rows])
 
 
 def render(campaign: Campaign, rows: Sequence[Cell]) -> str:

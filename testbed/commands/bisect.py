@@ -5,11 +5,11 @@ no longer holds."""
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from base.errors import UsageError
+from base.text import clean, json_text
 from base.watcher import watched_folder
 from testbed.bisection.history import Commit, History
 from testbed.bisection.kernels import KernelHistory, KernelTrials, is_kernel
@@ -65,10 +65,10 @@ def main(options: argparse.Namespace) -> int:
 
         def judge(name: str) -> Verdict:
             commit = by_name[name]
-            print(f"{commit.words}: ", end="", flush=True)
+            print(clean(f"{commit.words}: "), end="", flush=True)
             said[name] = trials.judge(commit)
             why = f" ({said[name].why})" if said[name].why else ""
-            print(f"{said[name].verdict.value}{why}", flush=True)
+            print(clean(f"{said[name].verdict.value}{why}"), flush=True)
             return said[name].verdict
 
         for commit, wanted in ((line[0], Verdict.GOOD), (line[-1], Verdict.BAD)):
@@ -78,7 +78,7 @@ def main(options: argparse.Namespace) -> int:
     suspects = [by_name[name] for name in first.suspects]
     if options.format != "table":
         rows = [_row(commit, said.get(commit.name), commit in suspects) for commit in line]
-        print(json.dumps(rows, indent=1) if options.format == "json" else render(rows, options.format), end="")
+        print(json_text(rows) if options.format == "json" else render(rows, options.format), end="")
         return 0
     print(_answer(suspects, line))
     return 0

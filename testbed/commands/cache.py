@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from base.paths import cache_dir
+from base.screen import print_table
 from kernels import upkeep
 from testbed.commands.output import add_format, render
 
@@ -46,7 +47,7 @@ def main(options: argparse.Namespace) -> int:
         entries = [entry for entry in entries if entry.idle >= limit and not sys.prefix.startswith(str(entry.path))]
         if not options.dry_run:
             entries = upkeep.prune(cache_dir(), entries, limit)
-    print(render([_row(entry) for entry in entries], options.format), end="")
+    print_table(render([_row(entry) for entry in entries], options.format))
     if options.format == "table":
         verb = "removed" if options.action == "prune" and not options.dry_run else "found"
         print(f"{len(entries)} entries, {sum(entry.size for entry in entries) / 1e6:.0f} MB {verb} in {cache_dir()}")

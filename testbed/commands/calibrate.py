@@ -10,6 +10,8 @@ from pathlib import Path
 
 from analysis.calibration import NOT, OFF, OK, Row, as_text, judge
 from base.errors import UsageError, WarpbedError
+from base.screen import print_table
+from base.text import clean
 from base.watcher import watched_folder
 from hosts.base import Execution, Host
 from plan.model import Plan
@@ -35,21 +37,23 @@ def main(options: argparse.Namespace) -> int:
     """Each different network of the experiment once; 1 where a quantity is off."""
     prepared = prepare(options.experiment, host=options.host)
     if prepared.errors:
-        raise UsageError("\n".join(f"{options.experiment}: {f.rule}: {f.message}" for f in prepared.errors))
+        raise UsageError(*(f"{options.experiment}: {f.rule}: {f.message}" for f in prepared.errors))
     hosts = hosts_of(prepared, options)
     measured: list[dict[str, object]] = []
     code = 0
     for label, (run, plan) in networks(prepared, options.only).items():
         host = hosts.of(run)
         if problems := host.problems(plan):
-            raise UsageError("\n".join(f"{options.experiment}: host {host.kind}: {problem}" for problem in problems))
+            raise UsageError(*(f"{options.experiment}: host {host.kind}: {problem}" for problem in problems))
         rows = judge(plan, measure(host, plan))
         code = 1 if any(row.verdict == OFF for row in rows) else code
         measured += [{"network": label, "host": host.kind, **dataclasses.asdict(row)} for row in rows]
         if options.format == "table":
-            print(f"{label} on host {host.kind}\n{render([as_text(row) for row in rows], 'table')}{_summary(rows)}")
+            print(clean(f"{label} on host {host.kind}"))
+            print_table(render([as_text(row) for row in rows], "table"))
+            print(_summary(rows))
     if options.format != "table":
-        print(render(measured, options.format), end="")
+        print_table(render(measured, options.format))
     return code
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from base.errors import UsageError, WarpbedError
 from base.files import replace_text
 from base.paths import ROOT
-from base.text import clean_lines
+from base.text import clean, clean_lines
 from testbed import ansible
 from testbed.campaign import ends, judged, remote, table, virtual
 from testbed.campaign import status as campaign_status
@@ -112,7 +112,7 @@ def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, 
 
     def announce(message: str) -> None:
         journal.add("run", reason=message)
-        print(message, flush=True)
+        print(clean(message), flush=True)
 
     with contextlib.ExitStack() as stack:
         stack.callback(progress.close)
@@ -147,7 +147,7 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
         hosts,
         results,
         journal,
-        lambda message: print(clean_lines(message), flush=True),
+        lambda message: print(clean(message), flush=True),
         stop.is_set,
         options.again,
         options.objects,
@@ -216,7 +216,7 @@ def _close_services(campaign: Campaign, journal: Journal) -> int:
                     remote.ask(name, end, "close", id=transfer)
                     print(f"{name}: {transfer} ended")
         except WarpbedError as error:
-            print(clean_lines(str(error)), file=sys.stderr)
+            print(error.shown, file=sys.stderr)
             code = 1
     return code
 

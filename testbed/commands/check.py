@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from base.errors import WarpbedError
+from base.screen import print_table
+from base.text import clean
 from kernels import series as kernel_series
 from schema.repeats import Repeats
 from testbed.commands.arguments import host
@@ -43,11 +45,11 @@ def main(options: argparse.Namespace) -> int:
     ready = not any(finding.severity == "error" for finding in findings)
     if options.format != "table":
         rows = [{"file": str(options.experiment), **asdict(finding)} for finding in findings]
-        print(render(rows, options.format), end="")
+        print_table(render(rows, options.format))
         return 0 if ready else 1
     for finding in findings:
         if not options.quiet or finding.severity == "error":
-            print(f"{options.experiment}: {finding.severity}: {finding.rule}: {finding.message}")
+            print(clean(f"{options.experiment}: {finding.severity}: {finding.rule}: {finding.message}"))
     if not options.quiet:
         cells = len({run.experiment.model_dump_json() for run in prepared.runs})
         repeats = prepared.experiment.repeats

@@ -11,7 +11,8 @@ from typing import Any
 from analysis.errors import AnalysisError
 from analysis.results import load_run
 from base.errors import UsageError, WarpbedError
-from base.text import clean_lines
+from base.screen import print_table
+from base.text import clean
 from collectors.errors import CollectError, NativeError
 from testbed.commands.output import add_format, render
 
@@ -46,7 +47,7 @@ def main(options: argparse.Namespace) -> int:
             raise UsageError(f"--{name} is for captures; {paths[0]} is not a file")
     rows = _folders(paths, named=options.format == "table")
     if rows and options.format != "table":
-        print(render(rows, options.format), end="")
+        print_table(render(rows, options.format))
     if not options.store:
         return 0
     from store import actions
@@ -93,7 +94,7 @@ def _folders(paths: list[Path], *, named: bool) -> list[dict[str, Any]]:
         except DroppedError as error:  # of an experiment, the others can still be collected
             if len(folders) == 1:
                 raise
-            print(clean_lines(str(error)), file=sys.stderr)
+            print(error.shown, file=sys.stderr)
             continue
         except (CollectError, AnalysisError) as error:
             raise WarpbedError(f"{folder}: {error}") from error
@@ -101,5 +102,5 @@ def _folders(paths: list[Path], *, named: bool) -> list[dict[str, Any]]:
         reasons = "; ".join(reason.message for reason in run.reasons)
         rows.append({"run": run.run, "verdict": run.standing, "reasons": reasons, "folder": str(folder)})
         if named:
-            print(folder, flush=True)
+            print(clean(str(folder)), flush=True)
     return rows

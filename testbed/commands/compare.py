@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import Any
 from analysis import published
 from analysis.results import load_experiment
 from analysis.table import number
+from base.screen import print_table
+from base.text import clean, json_text
 from testbed import baseline, junit
 from testbed.commands.arguments import host, results
 from testbed.commands.output import add_format, render
@@ -54,12 +55,12 @@ def main(options: argparse.Namespace) -> int:
         junit.write(options.junit, asked.experiment.name, [*junit.of_outcomes(judged), *junit.of_changes(changes)])
     if options.format == "json":
         more = {"baseline": [asdict(one) for one in changes]} if kept else {}
-        print(json.dumps({**judged.as_data(), **more}, indent=1, ensure_ascii=False))
+        print(json_text({**judged.as_data(), **more}))
     elif options.format == "csv":
-        print(render(rows_of(judged), "csv"), end="")
+        print_table(render(rows_of(judged), "csv"))
     else:
         print_outcomes(judged, rows=True)
-        print(render(_shown(judged.published), "table"), end="")
+        print_table(render(_shown(judged.published), "table"))
         for line in _changed(changes):
             print(line)
     return 1 if judged.failed or any(one.changed for one in changes) else 0
@@ -69,7 +70,9 @@ def _changed(changes: Sequence[baseline.Change]) -> list[str]:
     """A line for each mean that has changed, and how many were compared."""
     changed = [one for one in changes if one.changed]
     lines = [
-        f"changed by more than its interval: {one.metric}{', '.join(['', *(f'{k}={v}' for k, v in one.params.items())])}: {one.words}"
+        clean(
+            f"changed by more than its interval: {one.metric}{', '.join(['', *(f'{k}={v}' for k, v in one.params.items())])}: {one.words}"
+        )
         for one in changed
     ]
     return [*lines, f"baseline: {len(changed)} of {len(changes)} means have changed"] if changes else []

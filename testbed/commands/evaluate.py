@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from base.errors import SpecError, UsageError
 from base.files import replace_text
 from base.nearest import nearest
 from base.paths import ROOT
+from base.screen import print_table
+from base.text import json_text
 from base.watcher import watched_folder
 from kernels import series
 from schema.names import algorithms
@@ -144,7 +145,7 @@ def _write(folder: Path, algorithm: str, criteria: Sequence[Judged], options: ar
         "quick": options.quick,
         "criteria": as_data(criteria),
     }
-    replace_text(folder / files["JSON"], json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    replace_text(folder / files["JSON"], json_text(data) + "\n")
     junit.write(folder / files["JUnit"], f"evaluate.{algorithm}", junit.of_criteria(criteria))
     replace_text(folder / "index.html", page(algorithm, criteria, about))
 
@@ -163,11 +164,9 @@ def _print(by_algorithm: dict[str, list[Judged]], folder: Path, options: argpars
         for one in judged
     ]
     if options.format == "json":
-        print(
-            json.dumps({name: as_data(judged) for name, judged in by_algorithm.items()}, indent=1, ensure_ascii=False)
-        )
+        print(json_text({name: as_data(judged) for name, judged in by_algorithm.items()}))
         return
-    print(render(rows, options.format), end="")
+    print_table(render(rows, options.format))
     if options.format == "table":
         for algorithm, judged in by_algorithm.items():
             counts = Counter(one.outcome for one in judged)

@@ -15,6 +15,8 @@ from analysis.precision import standings
 from analysis.report import write_report
 from analysis.results import Run, load_experiment
 from base.errors import UsageError, WarpbedError
+from base.screen import print_table
+from base.text import clean
 from hosts.per_kernel import RunHosts
 from schema.repeats import Repeats
 from testbed.commands.arguments import selection
@@ -51,7 +53,7 @@ def executed(options: argparse.Namespace, asked: Prepared, hosts: RunHosts) -> i
     with spoken_aside(options.format):
         code, runs = _execute(options, asked, hosts)
     if options.format != "table":
-        print(of_runs(runs, options.format), end="")
+        print_table(of_runs(runs, options.format))
     return code
 
 
@@ -65,7 +67,7 @@ def _execute(options: argparse.Namespace, asked: Prepared, hosts: RunHosts) -> t
     missing = [job for job in jobs if not results.is_complete(job.run_id)]
     obstacles = (problem for job in missing for problem in hosts.of(job.run.experiment).problems(job.plan))
     if problems := list(dict.fromkeys(obstacles)):
-        raise UsageError("\n".join(f"{options.experiment}: host {hosts.kind}: {problem}" for problem in problems))
+        raise UsageError(*(f"{options.experiment}: host {hosts.kind}: {problem}" for problem in problems))
     progress = Progress(0, 0.0, sys.stdout, terminal())
     summary, begun = Summary(), list[str]()
     with contextlib.ExitStack() as stack:
@@ -95,11 +97,11 @@ def _conclude(
 ) -> int:
     """Print the table, what became of guards and claims, and the report's path; 1 where a guard or a claim fails."""
     without_pandas()
-    print(of_runs(runs, "table"), end="")
+    print_table(of_runs(runs, "table"))
     judged = outcomes(runs, asked, folder, unasked)
     print_outcomes(judged)
     if isinstance(asked.experiment.repeats, Repeats):
         for standing in standings(asked.experiment.repeats, runs):
-            print(standing.words())
+            print(clean(standing.words()))
     print(f"report: {write_report(folder, names=all_names, asked=as_written(asked))}")
     return 1 if judged.guards_failed or judged.claims_failed else 0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import topologies
 from analysis import metrics as metric_registry
 from base.paths import ROOT
+from base.screen import print_table
 from base.text import clean
 from hosts.registry import HOST_KINDS
 from schema.load import load
@@ -31,7 +32,7 @@ def main(options: argparse.Namespace) -> int:
             head, *rest = (str(value) for value in row.values())
             print(clean(f"{head}: {' '.join(rest)}"))
     else:
-        print(render(rows, options.format), end="")
+        print_table(render(rows, options.format))
     return 0
 
 

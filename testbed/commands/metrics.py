@@ -11,6 +11,7 @@ from analysis import cells
 from analysis.errors import AnalysisError
 from analysis.results import Run, load_experiment
 from base.errors import UsageError
+from base.screen import print_table
 from testbed.commands.arguments import host, results
 from testbed.commands.output import of_runs
 from testbed.commands.prepared import results_of
@@ -37,9 +38,9 @@ def main(options: argparse.Namespace) -> int:
     folder, names = results_of(options)
     runs = load_experiment(folder, names)
     if options.cells or options.paired:
-        print(_of_cells(runs, options.paired, options.format), end="")
+        print_table(_of_cells(runs, options.paired, options.format))
         return 0
-    print(of_runs(runs, options.format), end="")
+    print_table(of_runs(runs, options.format))
     return 0
 
 

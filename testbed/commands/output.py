@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import csv
 import io
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from analysis import table, terminal
 from analysis.results import Run, show
 from analysis.terminal import Style
-from base.text import safe
+from base.text import json_text, safe
 
 FORMATS = ("table", "json", "csv")
 COLOURS = {
@@ -47,7 +46,7 @@ def spoken_aside(kind: str) -> Iterator[None]:
 def render(rows: Sequence[Mapping[str, Any]], kind: str, style: Style | None = None) -> str:
     """All rows with the keys of the first one as columns; empty for no rows, but `[]` in JSON."""
     if kind == "json":
-        return json.dumps(list(rows), indent=1, ensure_ascii=False) + "\n"
+        return json_text(list(rows)) + "\n"
     if not rows:
         return ""
     if kind == "csv":

@@ -10,6 +10,7 @@ from typing import Any
 
 from base.errors import UsageError
 from base.nearest import nearest
+from base.screen import print_table
 from kernels import module_source
 from schema.names import algorithms
 from testbed.commands.output import add_format, render
@@ -65,7 +66,7 @@ def main(options: argparse.Namespace) -> int:
         limit_s=options.limit,
     )
     rows = [_row(answer, root) for answer in answers]
-    print(render(rows, options.format), end="")
+    print_table(render(rows, options.format))
     failed = sum(answer.code != 0 for answer in answers)
     if options.format == "table":
         print(f"{len(answers) - failed} of {len(answers)} scripts pass")

@@ -12,6 +12,7 @@ from analysis.results import load_experiment
 from base.errors import UsageError
 from base.nearest import nearest
 from base.paths import ROOT
+from base.text import clean
 from hosts.per_kernel import RunHosts, open_hosts
 from hosts.registry import HOST_KINDS
 from testbed.experiments import Prepared, prepare
@@ -31,7 +32,7 @@ def prepared(options: argparse.Namespace) -> Prepared:
     prepared = prepare(options.experiment, options.seed or None, options.host)
     kind_of(prepared, options)
     if prepared.errors:
-        raise UsageError("\n".join(f"{options.experiment}: {f.rule}: {f.message}" for f in prepared.errors))
+        raise UsageError(*(f"{options.experiment}: {f.rule}: {f.message}" for f in prepared.errors))
     return prepared
 
 
@@ -101,7 +102,7 @@ def results_of(options: argparse.Namespace) -> tuple[Path, list[str] | None]:
         folder, names = results.folder, answered_ids(prepared, kind, results)
         there = load_experiment(folder) if folder.is_dir() else ()
         if not {run.run for run in there if run.complete} & set(names) and (left := others(prepared.runs, kind, there)):
-            print(note(folder.name, len(left)), file=sys.stderr)
+            print(clean(note(folder.name, len(left))), file=sys.stderr)
     else:
         folder, names = options.results / options.experiment, None
     if not folder.is_dir():

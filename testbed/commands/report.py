@@ -10,6 +10,7 @@ from analysis.errors import AnalysisError
 from analysis.report import write_report
 from analysis.results import FIGURES
 from base.errors import WarpbedError
+from base.screen import print_table
 from testbed.commands.arguments import host, results
 from testbed.commands.output import add_format, render
 from testbed.commands.prepared import as_written, results_of
@@ -44,5 +45,5 @@ def main(options: argparse.Namespace) -> int:
             {"kind": kind, "file": str(path)}
             for kind, path in (("report", file), *(("figure", path) for path in figures))
         ]
-        print(render(rows, options.format), end="")
+        print_table(render(rows, options.format))
     return 0

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -18,6 +17,8 @@ from analysis.reproduction.pages import write_pages
 from base import quantities
 from base.errors import UsageError
 from base.paths import ROOT
+from base.screen import print_table
+from base.text import json_text
 from testbed import junit
 from testbed.commands import run as run_command
 from testbed.commands.arguments import results
@@ -170,9 +171,9 @@ def _print(
     jobs: int,
 ) -> None:
     if options.format == "json":
-        print(json.dumps([_data(one, bindings) for one in judged], indent=1, ensure_ascii=False))
+        print(json_text([_data(one, bindings) for one in judged]))
         return
-    print(render([_row(one, bindings, brief=options.list) for one in judged], options.format), end="")
+    print_table(render([_row(one, bindings, brief=options.list) for one in judged], options.format))
     if options.format == "csv":
         return
     comparable = [one for one in judged if one.entry.comparable != "no"]

@@ -18,6 +18,8 @@ from analysis.results import Run, load_run
 from base import quantities
 from base.errors import SpecError, UsageError
 from base.paths import ROOT
+from base.screen import print_table
+from base.text import clean
 from base.watcher import remove_folder, watching
 from hosts.registry import HOST_KINDS
 from testbed.captures import BULKY
@@ -78,7 +80,7 @@ def main(options: argparse.Namespace) -> int:
             rows += more
             failed = failed or wrong
         print(f"new runs: {base}")
-    print(render([asdict(row) for row in rows], options.format), end="")
+    print_table(render([asdict(row) for row in rows], options.format))
     return 1 if failed or any(row.outcome != "same" for row in rows) else 0
 
 
@@ -102,13 +104,13 @@ def _checked(folder: Path, one: Recorded, options: argparse.Namespace) -> Prepar
     try:
         prepared = prepare(folder / one.file, host=kind)
     except SpecError as error:
-        raise UsageError(str(error).replace(f"{folder}/", "")) from error
+        raise UsageError(*(str(problem).replace(f"{folder}/", "") for problem in error.problems)) from error
     if prepared.experiment.name != one.name:
         raise UsageError(f"{one.file}: is experiment {prepared.experiment.name}, not {one.name} as the bundle says")
     if options.host is None and prepared.experiment.host != one.host:
         raise UsageError(f"{one.file}: asks for host {prepared.experiment.host}, the bundle says {one.host}")
     if prepared.errors:
-        raise UsageError("\n".join(f"{one.file}: {finding.rule}: {finding.message}" for finding in prepared.errors))
+        raise UsageError(*(f"{one.file}: {finding.rule}: {finding.message}" for finding in prepared.errors))
     return prepared
 
 
@@ -133,12 +135,12 @@ def _recorded(folder: Path, one: Recorded) -> tuple[Run, ...]:
 
 
 def _tell(manifest: Manifest, prepared: Mapping[str, Prepared]) -> None:
-    print(f"{manifest.title}: {len(manifest.files)} files are what the bundle says")
-    print(f"made by Warpbed {manifest.version}{f', commit {manifest.commit}' if manifest.commit else ''}")
+    print(clean(f"{manifest.title}: {len(manifest.files)} files are what the bundle says"))
+    print(clean(f"made by Warpbed {manifest.version}{f', commit {manifest.commit}' if manifest.commit else ''}"))
     for one in manifest.experiments:
         asked = prepared[one.name]
         cost = of_plans(asked.plans, asked.experiment.captures.keep)
-        print(f"{one.file}: {len(one.runs)} runs recorded; the file asks for {cost.words(1)}")
+        print(clean(f"{one.file}: {len(one.runs)} runs recorded; the file asks for {cost.words(1)}"))
 
 
 def _again(
@@ -158,7 +160,7 @@ def _again(
     chosen = {(repr(run.params), run.seed) for run in select(prepared.runs, options.only)}
     wanted = [run for run in recorded if not options.only or (repr(dict(run.params)), run.seed) in chosen]
     for line in _machines(wanted, repeated):
-        print(f"{one.name}: {line}")
+        print(clean(f"{one.name}: {line}"))
     rows = compare(wanted, repeated)
     return rows, any(row.outcome == "not made" for row in rows)
 

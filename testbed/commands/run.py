@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.results import load_experiment
+from base.screen import print_table
 from hosts.registry import HOST_KINDS
 from testbed import ansible
 from testbed.commands.execute import arguments, executed
@@ -44,7 +45,7 @@ def main(options: argparse.Namespace) -> int:
     if output is not None and code != 2:
         results = Results(options.results.resolve(), asked.experiment.name)
         names = begun_ids(asked, selected(asked, options), hosts_of(asked, options), results)
-        print(of_runs(load_experiment(results.folder, names), options.format), end="")
+        print_table(of_runs(load_experiment(results.folder, names), options.format))
     return code
 
 

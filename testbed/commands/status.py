@@ -10,6 +10,8 @@ from typing import Any
 from analysis.results import Run as Done
 from analysis.results import load_experiment
 from base.errors import WarpbedError
+from base.screen import print_table
+from base.text import clean
 from hosts.per_kernel import RunHosts
 from testbed.commands.arguments import host as host_argument
 from testbed.commands.arguments import results
@@ -59,14 +61,14 @@ def main(options: argparse.Namespace) -> int:
          "changed since": "; ".join(differences(done, prepared.runs))}
         for done in left
     ]  # fmt: skip
-    print(render(rows, options.format), end="")
+    print_table(render(rows, options.format))
     if options.format == "table":
         if why_not:
-            print(f"kernels and modules were not compared: {why_not}")
+            print(clean(f"kernels and modules were not compared: {why_not}"))
         complete = sum(row["state"] == "complete" and not row["changed since"] for row in rows)
         print(f"{complete} of {len(prepared.runs)} runs exist and were made from the current sources")
         if left:
-            print(note(folder.name, len(left)))
+            print(clean(note(folder.name, len(left))))
     return 0
 
 

@@ -190,4 +190,4 @@ def test_words_of_an_end_do_not_move_the_cursor(tmp_path: Path, capsys: pytest.C
         raise remote.RefusedError("b: \x1b[2J\nsecond line")
 
     assert cli.ended(refuse) == 1
-    assert capsys.readouterr().err == "b: �[2J\nsecond line\n"
+    assert capsys.readouterr().err == "b: �[2J\n  second line\n"
