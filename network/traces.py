@@ -17,6 +17,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+from base.paths import inside
 from base.quantities import delay_ns, rate_bps, ratio
 from network.impairments import CHANCE_BYTES, RateTrace
 
@@ -61,26 +62,17 @@ def load(name: str) -> RateTrace:
 
 
 def place(folder: Path | None, name: str) -> Path:
-    """The path of a trace. An experiment file may come from somebody else, so it reads nothing outside of its own folder.
+    """The path of a trace, inside of its experiment file's folder.
 
     folder: None where a user names the trace on a command line
 
     Raises ValueError for a name that leads out of the folder, by itself or over a symbolic link.
     """
+    if folder is not None:
+        return inside(folder, name, "the trace")
     if "\0" in name:
         raise ValueError(f"{name!r} is not a file's name")
-    if folder is None:
-        return Path(name)
-    path = folder / name
-    try:
-        inside = path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError) as error:  # a link that leads to itself
-        raise ValueError(f"{path}: {error}") from error
-    if Path(name).is_absolute() or not inside:
-        raise ValueError(
-            f"{name!r} lies outside of the experiment file's folder {folder}; put the trace into it or below it"
-        )
-    return path
+    return Path(name)
 
 
 def _times(path: Path, lines: list[bytes]) -> list[int]:

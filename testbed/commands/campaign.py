@@ -26,6 +26,7 @@ from testbed.campaign.objects import objects_of
 from testbed.campaign.times import estimated_runs, shortest_run_s
 from testbed.commands import arguments as common
 from testbed.commands.output import render
+from testbed.compile_bpf import not_allowed
 from testbed.engine import options as engine
 from testbed.progress import Progress
 from testbed.results import Results
@@ -62,6 +63,8 @@ def main(options: argparse.Namespace) -> int:
     options.objects = {}
     if options.host == "wan" and options.action in ("run", "execute", "check"):
         options.objects = objects_of(campaign, document)
+        if problems := not_allowed(options.objects.values(), options.host):
+            raise UsageError(*(f"{options.campaign}: bpf: {problem}" for problem in problems))
     folder: Path = options.results.resolve() / campaign.campaign
     action = {"run": _run, "execute": _execute, "check": _check, "stop": _stop, "status": _status, "table": _table}
     return action[options.action](options, campaign, folder)

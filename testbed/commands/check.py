@@ -15,6 +15,7 @@ from schema.repeats import Repeats
 from testbed.commands.arguments import host
 from testbed.commands.output import add_format, render
 from testbed.commands.prepared import hosts_of, kind_of
+from testbed.compile_bpf import not_allowed
 from testbed.experiments import Prepared, prepare
 from testbed.lint import Finding
 
@@ -89,5 +90,9 @@ def _host_findings(prepared: Prepared, options: argparse.Namespace) -> list[Find
         return []
     hosts = hosts_of(prepared, options)
     pairs = zip(prepared.runs, prepared.plans, strict=True)
-    problems = dict.fromkeys(text for run, plan in pairs for text in hosts.of(run.experiment).problems(plan))
+    problems = dict.fromkeys(
+        text
+        for run, plan in pairs
+        for text in (*not_allowed(plan.bpf, hosts.kind), *hosts.of(run.experiment).problems(plan))
+    )
     return [Finding(f"host-{hosts.kind}", "error", problem) for problem in problems]

@@ -22,6 +22,7 @@ from schema.repeats import Repeats
 from testbed.commands.arguments import selection
 from testbed.commands.output import add_format, of_runs, spoken_aside
 from testbed.commands.prepared import as_written, hosts_of, prepared, run_ids, selected
+from testbed.compile_bpf import not_allowed
 from testbed.engine import options as engine
 from testbed.experiments import Prepared
 from testbed.identity import run_id
@@ -65,7 +66,11 @@ def _execute(options: argparse.Namespace, asked: Prepared, hosts: RunHosts) -> t
     chosen = {id(run) for run in selected(asked, options)}
     jobs = list({job.run_id: job for job in jobs if id(job.run) in chosen}.values())
     missing = [job for job in jobs if not results.is_complete(job.run_id)]
-    obstacles = (problem for job in missing for problem in hosts.of(job.run.experiment).problems(job.plan))
+    obstacles = (
+        problem
+        for job in missing
+        for problem in (*not_allowed(job.plan.bpf, hosts.kind), *hosts.of(job.run.experiment).problems(job.plan))
+    )
     if problems := list(dict.fromkeys(obstacles)):
         raise UsageError(*(f"{options.experiment}: host {hosts.kind}: {problem}" for problem in problems))
     progress = Progress(0, 0.0, sys.stdout, terminal())

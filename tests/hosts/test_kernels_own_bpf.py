@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from base.paths import cache_dir
 from hosts.local.host import LocalHost
 from hosts.local.probe import ALGORITHMS
 from kernels import series
-from kernels.bpf_objects import COMPILER
+from kernels.bpf_objects import COMPILER, TRUST
 from kernels.fetch import fetch
 from plan.model import BpfObject
 from testbed.experiments import prepare
@@ -55,6 +56,14 @@ flows:
 
 def version(name: str) -> tuple[int, ...]:
     return tuple(int(part) for part in name.split(".")[:2])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_and_trusted() -> Iterator[None]:
+    """The user's word that a kernel in use may execute the files' own programs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(TRUST, "1")
+        yield
 
 
 @pytest.fixture(scope="module")

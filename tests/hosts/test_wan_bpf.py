@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,14 @@ def source_of(name: str, folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     replace_text(file, text.replace('"bpf_lbc"', f'"{name}"'))
     return file
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_and_trusted() -> Iterator[None]:
+    """The user's word that a kernel in use may execute the files' own programs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(bpf_objects.TRUST, "1")
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,14 @@ import pytest
 
 from agent import bpf as agent_bpf
 from agent.errors import RunError
+from base import landlock
 from base.errors import SpecError, UsageError
 from hosts import bpf
 from hosts.identity import kernel_inputs
 from kernels import bpf_objects
 from kernels.errors import BuildError
 from plan.model import BpfObject, Plan, from_json
+from testbed.compile_bpf import not_allowed
 from testbed.experiments import prepare
 from testbed.new_algorithm import new_algorithm
 from tests import lab
@@ -41,6 +43,11 @@ topology: {name: line, params: {rate: 2mbit, delay: 20ms, buffer: 20p}}
 flows:
   - {cca: CCA, from: s1, to: d1}
 """
+
+
+@pytest.fixture(autouse=True)
+def not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(bpf_objects.TRUST, raising=False)
 
 
 def said(folder: Path, cca: str, text: str = FILE) -> str:
@@ -70,11 +77,20 @@ def planned(folder: Path, cca: str) -> Plan:
         ("{name: mine, bpf: text.o}", "is no BPF object"),
         ("{name: mine, bpf: short.o}", "is no BPF object"),
         ("{name: bpf_lbc, params: {limit: 3}}", "takes no params"),
+        ("{name: mine, bpf: ../mine.o}", "lies outside of the experiment file's folder"),
+        ("{name: mine, bpf: /tmp/mine.bpf.c}", "lies outside of the experiment file's folder"),
+        ("{name: mine, bpf: link.o}", "lies outside of the experiment file's folder"),
+        ("{name: mine, bpf: circle.o}", "circle.o"),
+        ("{name: mine, bpf: large.o}", "an algorithm has at most"),
     ],
 )
 def test_a_wrong_object_is_refused_with_its_line(cca: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "text.o").write_text("hello, hello, hello, hello")
     (tmp_path / "short.o").write_bytes(b"\x7fELF")
+    (tmp_path / "link.o").symlink_to(lab.ROOT / "README.md")
+    (tmp_path / "circle.o").symlink_to("circle.o")
+    with (tmp_path / "large.o").open("wb") as file:
+        file.truncate(bpf_objects.MOST_BYTES + 1)
     text = said(tmp_path, cca)
     assert words in text and ":8:" in text
 
@@ -122,6 +138,86 @@ def test_a_source_that_the_compiler_refuses_is_shown_with_its_words(tmp_path: Pa
     source.write_text('#include "cc_bpf.h"\n')
     made = bpf_objects.object_of(source)
     assert bpf_objects.object_of(source) == made and made.read_bytes().startswith(b"\x7fELF")
+
+
+SECRET = "word_of_another_file"
+READS = {
+    "included": '#include "{secret}"',
+    "included by a macro": '#define WHICH "{secret}"\n#include WHICH',
+    "included from above": '#include "../secret"',
+    "a header that is a link": '#include "link.h"',
+    "assembled": '__asm__(".incbin \\"{secret}\\"");',
+    "assembled in parts": '__asm__(".macro m a b; .\\\\a\\\\b \\"{secret}\\"; .endm; m inc bin");',
+}
+
+
+@NEEDS_CLANG
+@pytest.mark.skipif(not landlock.version(), reason="this kernel has no Landlock")
+@pytest.mark.parametrize("way", READS)
+def test_no_other_file_comes_into_an_object_or_a_message(way: str, tmp_path: Path) -> None:
+    secret, folder = tmp_path / "secret", tmp_path / "given"
+    secret.write_text(f"{SECRET}\n")
+    folder.mkdir()
+    (folder / "link.h").symlink_to(secret)
+    (folder / "notes.txt").write_text(SECRET)
+    source = folder / "mine.bpf.c"
+    for read in (secret, folder / "notes.txt"):  # nor what lies beside it and is no header
+        source.write_text('#include "cc_bpf.h"\n' + READS[way].format(secret=read) + "\n")
+        with pytest.raises(BuildError) as error:
+            bpf_objects.object_of(source)
+        assert SECRET not in str(error.value)
+    source.write_text('#include "beside.h"\n#include "cc_bpf.h"\n#include <linux/bpf.h>\n')
+    (folder / "beside.h").write_text("struct beside;\n")
+    assert bpf_objects.object_of(source).is_file()
+
+
+@NEEDS_CLANG
+@pytest.mark.skipif(not landlock.version(), reason="this kernel has no Landlock")
+def test_a_source_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bpf_objects, "CPU_S", 1)
+    doubled = "\n".join(f"#define A{i} A{i - 1} A{i - 1}" for i in range(1, 60))
+    source = tmp_path / "bomb.bpf.c"
+    source.write_text(f"#define A0 int;\n{doubled}\nA59\n")
+    with pytest.raises(BuildError, match="more than 1 s of CPU, 2 GiB of memory"):
+        bpf_objects.object_of(source)
+    monkeypatch.setattr(bpf_objects, "CPU_S", 20)
+    monkeypatch.setattr(bpf_objects, "OUTPUT_BYTES", 1 << 20)
+    source.write_text("char large[1 << 24] = {1};\n")
+    with pytest.raises(BuildError, match="1 MiB of output"):
+        bpf_objects.object_of(source)
+    monkeypatch.setattr(bpf_objects, "_spent_s", [200.0, 101.0])
+    with pytest.raises(BuildError, match="the 2 sources before it took 301 s; at most 300 s"):
+        bpf_objects.object_of(source)
+
+
+@NEEDS_CLANG
+def test_without_landlock_a_source_is_compiled_where_its_user_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+    source = tmp_path / "mine.bpf.c"
+    source.write_text(f'#include "cc_bpf.h"\nstruct {tmp_path.name.replace("-", "_")};\n')
+    with pytest.raises(UsageError, match=f"{bpf_objects.TRUST}=1"):
+        bpf_objects.object_of(source)
+    monkeypatch.setenv(bpf_objects.TRUST, "1")
+    assert bpf_objects.object_of(source).is_file()
+
+
+@NEEDS_CLANG
+def test_a_kernel_in_use_executes_a_files_own_program_only_where_its_user_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(bpf_objects.object_of(bpf_objects.own()["bpf_lbc"]), tmp_path / "mine.bpf.o")
+    own, given = planned(tmp_path, "bpf_lbc").bpf, planned(tmp_path, "{name: mine, bpf: mine.bpf.o}").bpf
+    for host in ("local", "lab", "wan"):
+        assert not_allowed(own, host) == [] and bpf_objects.TRUST in not_allowed(given, host)[0]
+    assert not_allowed(given, "vm") == []
+    file = lab.write(tmp_path, FILE.replace("CCA", "{name: mine, bpf: mine.bpf.o}"))
+    asked = ("execute", "--host", "local", file, "--results", tmp_path / "results")
+    assert f"{bpf_objects.TRUST}=1" in lab.inside(*asked, code=2) and not (tmp_path / "results").exists()
+    assert f"{bpf_objects.TRUST}=1" in lab.inside("check", "--host", "local", file, code=1)
+    monkeypatch.setenv(bpf_objects.TRUST, "1")
+    assert not_allowed(given, "local") == []
 
 
 @NEEDS_CLANG
