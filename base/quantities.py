@@ -20,6 +20,12 @@ RATE_UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 TIME_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 BYTE_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
+MOST_BPS = 10**13
+LONGEST_NS = 366 * 24 * 3600 * 10**9
+MOST_BYTES = 10**15
+MOST_BUFFER = {"packets": 10**9, "bytes": 4 * 10**9}
+"""Far beyond what any network, run or disk has: more is a slip of the keyboard. The kernel counts a queue in 32 bits."""
+
 # 20 digits are more than any quantity here needs, and few enough for exact arithmetic
 _QUANTITY = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([A-Za-z%]+)")
 
@@ -46,17 +52,24 @@ def _whole(value: Decimal, text: object, smallest: str) -> int:
     return int(value)
 
 
+def _at_most(value: int, most: int, text: object, what: str, allowed: str) -> int:
+    if value > most:
+        raise ValueError(f"{text!r}: {what} is at most {allowed}")
+    return value
+
+
 def rate_bps(text: str) -> int:
     """Bits per second, at least 1."""
     value = _whole(_parse(text, RATE_UNITS, "a rate"), text, "bit/s")
     if value < 1:
         raise ValueError(f"{text!r}: a rate must be above 0; leave it out or write none for no limit")
-    return value
+    return _at_most(value, MOST_BPS, text, "a rate", f"{MOST_BPS // 10**9}gbit")
 
 
 def delay_ns(text: str) -> int:
     """Nanoseconds, zero or more."""
-    return _whole(_parse(text, TIME_UNITS_NS, "a time"), text, "nanoseconds")
+    value = _whole(_parse(text, TIME_UNITS_NS, "a time"), text, "nanoseconds")
+    return _at_most(value, LONGEST_NS, text, "a time", f"{LONGEST_NS // TIME_UNITS_NS['h']}h, a year")
 
 
 def seconds(text: str) -> float:
@@ -64,7 +77,8 @@ def seconds(text: str) -> float:
 
 
 def size_bytes(text: str) -> int:
-    return _whole(_parse(text, BYTE_UNITS, "a size"), text, "bytes")
+    value = _whole(_parse(text, BYTE_UNITS, "a size"), text, "bytes")
+    return _at_most(value, MOST_BYTES, text, "a size", f"{MOST_BYTES // 10**9}GB")
 
 
 def buffer_size(text: str) -> tuple[int, str]:
@@ -72,8 +86,9 @@ def buffer_size(text: str) -> tuple[int, str]:
     value = _whole(_parse(text, {"p": 1, **BYTE_UNITS}, "a buffer"), text, "packets or bytes")
     if value < 1:
         raise ValueError(f"{text!r}: a buffer must hold something")
-    is_packets = text.strip().endswith("p")
-    return value, "packets" if is_packets else "bytes"
+    unit = "packets" if text.strip().endswith("p") else "bytes"
+    most = f"{MOST_BUFFER['packets']}p, or {MOST_BUFFER['bytes'] // 10**9}GB"
+    return _at_most(value, MOST_BUFFER[unit], text, "a buffer", most), unit
 
 
 def ratio(text: str) -> float:

@@ -24,6 +24,9 @@ from network.impairments import (
     loss_by_size,
 )
 
+MOST_DELAY_NS = 3600 * 10**9
+"""Of a direction: light takes twenty minutes to Mars, and TCP gives up after fifteen."""
+
 
 @dataclass(frozen=True)
 class Buffer:

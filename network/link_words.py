@@ -16,7 +16,7 @@ from base.errors import ParameterError
 from base.nearest import nearest
 from base.quantities import buffer_size, delay_ns, rate_bps, ratio, size_bytes
 from network import traces
-from network.direction import Buffer, Direction
+from network.direction import MOST_DELAY_NS, Buffer, Direction
 from network.frames import FULL_FRAME_BYTES
 from network.impairments import (
     DROPTAIL,
@@ -153,6 +153,9 @@ def changed(base: Direction, texts: Mapping[str, str]) -> Direction:
 
 def _conflicts(link: Direction) -> Iterable[tuple[str, str]]:
     """What the parts of a link ask of each other, as (word, what is wrong)."""
+    longest = link.delay_ns if link.varying_delay is None else max(link.varying_delay.values)
+    if longest > MOST_DELAY_NS:
+        yield "delay", f"{longest / 1e9:g} s; at most {MOST_DELAY_NS / 1e9:g} s, after which TCP has long given up"
     shortest = link.delay_ns if link.varying_delay is None else min(link.varying_delay.values)
     if link.jitter is not None and shortest + link.jitter.reach_ns[0] < 0:
         low = -link.jitter.reach_ns[0]

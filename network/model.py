@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from network import ipv6
 from network.aggregate import aggregate
-from network.direction import UNSHAPED, Direction
+from network.direction import MOST_DELAY_NS, UNSHAPED, Direction
 
 T = TypeVar("T")
 
@@ -132,6 +132,8 @@ class Network:
         if len(self.links) > MOST_LINKS:
             messages.append(f"{len(self.links)} links; at most {MOST_LINKS} have addresses")
         for link in self.links:
+            if max(link.forward.delay_ns, link.backward.delay_ns) > MOST_DELAY_NS:
+                messages.append(f"link {link.a}–{link.b}: a delay is at most {MOST_DELAY_NS / 1e9:g} s")
             if link.a == link.b:
                 messages.append(f"link {link.a}–{link.b} goes to its own node")
         if not messages and names and len(reachable(self, names[0])) != len(names):

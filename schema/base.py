@@ -28,9 +28,9 @@ def checked(parse: Callable[[str], object]) -> AfterValidator:
 
 
 Scalar = str | int | float | bool
-Time = Annotated[str, checked(quantities.delay_ns)]
-Size = Annotated[str, checked(quantities.size_bytes)]
-Rate = Annotated[str, checked(quantities.rate_bps)]
+Time = Annotated[str, Field(description="such as 48ms, at most 8784h"), checked(quantities.delay_ns)]
+Size = Annotated[str, Field(description="such as 64KB, at most 1000000GB"), checked(quantities.size_bytes)]
+Rate = Annotated[str, Field(description="such as 50mbit, at most 10000gbit"), checked(quantities.rate_bps)]
 Name = Annotated[str, Field(pattern=patterns.NAME)]
 NodeName = Annotated[str, Field(pattern=patterns.NODE)]
 SysctlName = Annotated[str, Field(pattern=patterns.SYSCTL)]

@@ -163,12 +163,27 @@ class Captures(Model):
     keep: Annotated[str, checked(check_keep)] | None = None
 
 
+SHORTEST_INTERVAL_NS = 100_000
+"""Ten times as often as any experiment of the project asks; a sample takes some ten microseconds by itself."""
+
+
+def _interval(text: str) -> None:
+    if quantities.delay_ns(text) < SHORTEST_INTERVAL_NS:
+        raise ValueError(f"{text!r}: samples are taken each 100us at most; write a longer interval, or off")
+
+
+Interval = Annotated[str, checked(_interval)]
+
+
 class Samplers(Model):
-    """What is sampled besides packets; `off` for none."""
+    """What is sampled besides packets; `off` for none.
+
+    An interval is at least 100us, and a run has at most 30 million samples of a kind.
+    """
 
     tcp_probe: bool = True
-    sockets: Time | Literal["off"] = "100ms"
-    queues: Time | Literal["off"] = "10ms"
+    sockets: Interval | Literal["off"] = "100ms"
+    queues: Interval | Literal["off"] = "10ms"
 
 
 class Virtual(Model):

@@ -34,7 +34,7 @@ from schema.cca_params import in_tree_params, module_params
 from schema.load import Document, Loc
 from schema.model import ECN_SYSCTL, Experiment, Flow, HostRules
 from schema.traffic import TcpEntry
-from testbed import compile_bpf, compile_ipv6, compile_starts, compile_traffic
+from testbed import compile_bpf, compile_ipv6, compile_samplers, compile_starts, compile_traffic
 from testbed.compile_context import Window
 from testbed.compile_overhead import apart, with_overheads
 from testbed.network import network_of
@@ -108,7 +108,8 @@ def compile_plan(
         _check_kernel(experiment, document, network)
     _check_ecn(experiment, document)
     compile_ipv6.check(experiment, document, starts)
-    samplers, buffers = experiment.samplers, socket_buffers(network, flows)
+    sockets_s, queues_s = compile_samplers.intervals(experiment, document, network, flows)
+    buffers = socket_buffers(network, flows)
     marks = any(direction.queue.ecn for direction in network.directions())
     return Plan(
         network=network,
@@ -121,9 +122,9 @@ def compile_plan(
         },
         captures=tuple(_captures(experiment, document, network, flows)),
         traffic=tuple(compile_traffic.traffic_plans(experiment, when, seed, document)),
-        tcp_probe=samplers.tcp_probe and bool(flows),
-        sockets_interval_s=_interval(samplers.sockets),
-        queues_interval_s=_interval(samplers.queues),
+        tcp_probe=experiment.samplers.tcp_probe and bool(flows),
+        sockets_interval_s=sockets_s,
+        queues_interval_s=queues_s,
         modules=modules,
         bpf=compile_bpf.objects(
             [((*loc, "cca"), cca) for loc, cca in ccas_of(experiment)], document, in_virtual=not exact
@@ -333,10 +334,6 @@ def _captures(
                 )
     for node, peer in dict.fromkeys(places):
         yield Capture(node, peer, snap_bytes)
-
-
-def _interval(text: str) -> float | None:
-    return None if text == "off" else quantities.seconds(text)
 
 
 def _batched_ports(experiment: Experiment) -> str:

@@ -22,9 +22,13 @@ from testbed.claims import check_claims
 from testbed.compile import compile_plan
 from testbed.compile_traffic import is_random
 from testbed.lint import Finding, lint, phase_effects
-from testbed.runs import PlannedRun, count_runs, expand
+from testbed.runs import PlannedRun, changed_values, count_runs, expand
 
 MAX_RUNS = 100_000
+MOST_PARTS, PLAN_PARTS = 500_000, 40
+"""Of all plans together, which are made before anything starts: their links, flows and entries of traffic, and what a plan
+costs by itself. A part takes some 20 µs, so that all take about ten seconds. Where nothing is random, runs that differ in
+their seeds alone share a plan."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +56,26 @@ def prepare(path: Path, seed: int | None = None, host: str | None = None) -> Pre
     seeds = None if seed is None else [seed]
     if (count := count_runs(experiment, seeds)) > MAX_RUNS:
         raise SpecError([Problem(str(path), document.line(("sweep",)), "sweep", f"{count} runs; at most {MAX_RUNS}")])
+    cells = count // len(seeds or experiment.all_seeds())
+    parts = cells * (PLAN_PARTS + changed_values(document, experiment))
+    _check_parts(document, count, parts)
     runs = expand(document, experiment, seeds)
     plans: list[Plan] = []
     findings: list[Finding] = []
     firsts: list[Plan] = []
-    for _, cell in itertools.groupby(runs, key=lambda run: id(run.experiment)):
-        of_seeds = _compiled(list(cell), host)
-        plans += of_seeds
-        firsts.append(of_seeds[0])
+    parts = 0
+    for _, grouped in itertools.groupby(runs, key=lambda run: id(run.experiment)):
+        cell = list(grouped)
+        exact = _is_exact(cell[0].experiment, host)
+        first = compile_plan(cell[0].experiment, cell[0].document, cell[0].seed, exact, host)
+        made = len(cell) if is_random(cell[0].experiment) else 1
+        parts += made * _parts(first)
+        _check_parts(document, count, parts)
+        plans += _compiled(cell, host, first)
+        firsts.append(first)
         # what is said of a plan is said of its network and of who sends to whom, which no seed changes
-        findings += lint(of_seeds[0])
-        findings += [] if _is_exact(runs[0].experiment, host) else phase_effects(of_seeds[0])
+        findings += lint(first)
+        findings += [] if _is_exact(runs[0].experiment, host) else phase_effects(first)
     recorded.check(experiment, document, firsts)
     return Prepared(experiment, document, runs, plans, list(dict.fromkeys(findings)))
 
@@ -72,14 +85,29 @@ def _is_exact(experiment: Experiment, host: str | None) -> bool:
     return (host or experiment.host) != "virtual"
 
 
-def _compiled(runs: Sequence[PlannedRun], host: str | None) -> list[Plan]:
-    """The plans of runs that differ in their seeds only; one plan, where nothing in it is random."""
+def _compiled(runs: Sequence[PlannedRun], host: str | None, first: Plan) -> list[Plan]:
+    """The plans of runs that differ in their seeds only; one plan, where nothing in it is random. first: of the first run"""
     experiment, document = runs[0].experiment, runs[0].document
-    exact = _is_exact(experiment, host)
-    first = compile_plan(experiment, document, runs[0].seed, exact, host)
     if not is_random(experiment):
         return [first] * len(runs)
+    exact = _is_exact(experiment, host)
     return [first, *(compile_plan(experiment, document, run.seed, exact, host, like=first) for run in runs[1:])]
+
+
+def _parts(plan: Plan) -> int:
+    """A tenth for each arrival or period that is drawn, which is a number or two."""
+    settings = (value for part in plan.traffic for value in part.settings.values())
+    drawn = sum(len(value) for value in settings if isinstance(value, list | tuple))
+    return PLAN_PARTS + len(plan.network.links) + len(plan.flows) + len(plan.traffic) + drawn // 10
+
+
+def _check_parts(document: Document, runs: int, parts: int) -> None:
+    if parts > MOST_PARTS:
+        message = (
+            f"{runs} runs, whose plans have {parts} and more links, flows, entries of traffic and swept values together; at most "
+            f"{MOST_PARTS}: sweep fewer values, or divide them among files"
+        )
+        raise SpecError([Problem(document.file, document.line(("sweep",)), "sweep", message)])
 
 
 def _check_metrics(experiment: Experiment, document: Document) -> None:

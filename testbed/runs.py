@@ -200,16 +200,48 @@ def _factorial_cells(sweep: Sweep) -> Iterator[tuple[dict[str, Scalar], dict[str
 def _with(
     document: Document, experiment: Experiment, params: dict[str, Scalar], locations: dict[str, Loc]
 ) -> tuple[dict[str, Any], dict[Loc, int]]:
-    """The file's data with the parameters in their places, and the line that each of those came from."""
-    data, lines = copy.deepcopy(document.data), {}
-    assert isinstance(data, dict)
-    if experiment.sweep is not None:
-        for name, value in params.items():
-            places = experiment.sweep.parameters[name]
-            for place in [places] if isinstance(places, str) else places:
-                for loc in _set(data, place, value, document, name):
-                    lines[loc] = document.line(locations[name])
+    """The file's data with the parameters in their places and without the sweep, and the line that each of those came from.
+
+    Parts that no parameter changes are those that were validated with the file, which all runs share: a sweep is as
+    cheap as what it changes.
+    """
+    assert isinstance(document.data, dict)
+    texts, changed = _places(experiment), _changed(document, experiment)
+    data = {
+        key: copy.deepcopy(value) if key in changed else getattr(experiment, key)
+        for key, value in document.data.items()
+    }
+    lines = {}
+    for name, value in params.items():
+        for place in texts[name]:
+            for loc in _set(data, place, value, document, name):
+                lines[loc] = document.line(locations[name])
+    data.pop("sweep", None)
     return data, lines
+
+
+def _places(experiment: Experiment) -> dict[str, list[str]]:
+    """Of each parameter of the sweep."""
+    places = {} if experiment.sweep is None else experiment.sweep.parameters
+    return {name: [text] if isinstance(text, str) else text for name, text in places.items()}
+
+
+def _changed(document: Document, experiment: Experiment) -> set[str]:
+    """The parts of the file that its sweep changes."""
+    assert isinstance(document.data, dict)
+    heads = {text.partition(".")[0] for texts in _places(experiment).values() for text in texts}
+    return {key for key in document.data if key in heads or "*" in heads}
+
+
+def changed_values(document: Document, experiment: Experiment) -> int:
+    """How many single values those parts have, all of which are read anew in each combination."""
+    assert isinstance(document.data, dict)
+    return sum(_values(document.data[key]) for key in _changed(document, experiment))
+
+
+def _values(node: Any) -> int:
+    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    return 1 + sum(map(_values, parts))
 
 
 def _set(data: dict[str, Any], place: str, value: Scalar, document: Document, name: str) -> list[Loc]:

@@ -52,7 +52,8 @@ def main(options: argparse.Namespace) -> int:
         if not options.quiet or finding.severity == "error":
             print(clean(f"{options.experiment}: {finding.severity}: {finding.rule}: {finding.message}"))
     if not options.quiet:
-        cells = len({run.experiment.model_dump_json() for run in prepared.runs})
+        swept = {id(run.experiment): run.experiment for run in prepared.runs}  # the seeds of a cell share it
+        cells = len({one.model_dump_json() for one in swept.values()})
         repeats = prepared.experiment.repeats
         count = f"{len(prepared.runs)} runs"
         if isinstance(repeats, Repeats):

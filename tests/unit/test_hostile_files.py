@@ -24,7 +24,7 @@ from benchmarks.make_results import Case, make_results
 from store import actions, questions
 from store import folder as store_folder
 from testbed import ansible, experiments
-from testbed.experiments import MAX_RUNS, prepare
+from testbed.experiments import MAX_RUNS, MOST_PARTS, prepare
 from testbed.finish import finish
 from testbed.runs import count_runs, expand
 from tests import lab
@@ -53,7 +53,22 @@ def test_brackets_in_texts_are_no_levels(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("duration: 5s", f"duration: {'9' * 400}s", "is not a time"),
-        ("duration: 5s", "duration: 99999999h", "longer than"),
+        ("duration: 5s", "duration: 99999999h", "'99999999h': a time is at most 8784h"),
+        ("duration: 5s", "duration: 800h", "longer than"),
+        ("delay: 9ms", "delay: 99999999999999999999h", "a time is at most 8784h"),
+        ("delay: 9ms", "delay: 2h", "topology.params.delay: 7200 s; at most 3600 s"),
+        ("rate: 20mbit", "rate: 99999999999999999999gbit", "a rate is at most 10000gbit"),
+        ("buffer: 40p", "buffer: 99999999999999999999GiB", "a buffer is at most 1000000000p, or 4GB"),
+        ("buffer: 40p", "buffer: 1000000001p", "a buffer is at most 1000000000p, or 4GB"),
+        ("to: d1}", "to: d1, size: 99999999999999GB}", "a size is at most 1000000GB"),
+        ("to: d1}", "to: d1}\nsamplers: {queues: 1ns}", "samples are taken each 100us at most"),
+        ("to: d1}", "to: d1}\nsamplers: {sockets: 99us}", "samples are taken each 100us at most"),
+        ("duration: 5s", "duration: 720h\nsamplers: {sockets: 50ms}", "samplers.sockets: 50ms: a row each 0.05 s of"),
+        (
+            "to: d1}",
+            "to: d1, parallel: 2}\nsamplers: {queues: 1s, sockets: off}",
+            "duration: 720h: a row each 0.1 s of",
+        ),
         ("duration: 5s", f"duration: 5s\nseeds: [0x{'f' * 20000}]", "whole number of"),
         ("cca: cubic", 'cca: {name: medley, params: {init_cwnd: "1 timeout_cwnd=9"}}', "without blanks"),
         ("title: One short flow", 'title: "One \\uD800 flow"', "half a character"),
@@ -61,7 +76,9 @@ def test_brackets_in_texts_are_no_levels(tmp_path: Path) -> None:
     ],
 )
 def test_values_out_of_all_bounds_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert message in refusal(tmp_path, lab.SMALL.replace(old, new))
+    text = lab.SMALL.replace("duration: 5s", "duration: 720h") if message.startswith("duration: 720h") else lab.SMALL
+    said = refusal(tmp_path, text.replace(old, new))
+    assert message in said and said.startswith(f"{tmp_path / 'experiment.yml'}:")
 
 
 def test_a_list_in_the_place_of_a_key_is_refused(tmp_path: Path) -> None:
@@ -80,6 +97,45 @@ def test_a_sweep_of_too_many_runs_is_counted_and_not_made(tmp_path: Path, monkey
     begun = time.process_time()
     assert f"{40**8} runs; at most {MAX_RUNS}" in refusal(tmp_path, lab.SMALL + sweep)
     assert time.process_time() - begun < 20
+
+
+FLOWS = "flows:\n  - {name: f1, cca: cubic, from: s1, to: d1}\n"
+MANY_FLOWS = "flows:\n" + "".join(f"  - {{name: f{i}, cca: reno, from: s1, to: d1}}\n" for i in range(900))
+
+
+@pytest.mark.parametrize(
+    ("flows", "place", "values", "seeds"),
+    [
+        (FLOWS, "topology.params.buffer", [f"{number}p" for number in range(1, 12_000)], ""),
+        (MANY_FLOWS, "flows.*.start", [f"{number}ms" for number in range(1000)], ""),
+        (
+            FLOWS
+            + "traffic:\n  - {kind: cbr, rate: 1mbit, from: s1, to: d1, on: exponential(500us), off: exponential(500us)}\n",
+            "title",
+            [f"t{number}" for number in range(100)],
+            "repeats: 1000\n",
+        ),
+    ],
+    ids=["many cells", "many values in each", "many draws"],
+)
+def test_a_sweep_whose_plans_would_take_minutes_is_refused_in_seconds(
+    tmp_path: Path, flows: str, place: str, values: list[str], seeds: str
+) -> None:
+    sweep = f"sweep:\n  parameters: {{x: {place}}}\n  factorial: {{x: [{', '.join(values)}]}}\n{seeds}"
+    begun = time.process_time()
+    said = refusal(tmp_path, lab.SMALL.replace(FLOWS, flows) + sweep)
+    assert ": sweep: " in said and f"at most {MOST_PARTS}: sweep fewer values" in said
+    assert time.process_time() - begun < 20
+
+
+def test_runs_of_a_sweep_share_what_it_does_not_change(tmp_path: Path) -> None:
+    text = lab.SMALL + "claims: [{source: A, metric: utilization, bounds: {min: 0.1}}]\n"
+    sweep = "sweep:\n  parameters: {b: topology.params.buffer}\n  factorial: {b: [1p, 2p]}\n"
+    first, second = (run.experiment for run in prepare(lab.write(tmp_path, text + sweep)).runs)
+    assert first.flows[0] is second.flows[0] and first.claims[0] is second.claims[0]
+    assert first.topology.params["buffer"] != second.topology.params["buffer"] and first.sweep is None
+    alone = prepare(lab.write(tmp_path, text.replace("40p", "2p"))).runs[0]
+    assert second.model_dump() == alone.experiment.model_dump()
 
 
 @pytest.mark.parametrize(
