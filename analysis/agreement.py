@@ -11,7 +11,6 @@ against the time that the queue stood empty; losses against how often and how ha
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,6 +24,7 @@ from analysis.errors import AnalysisError
 from analysis.results import Run, load_experiment
 from base import screen
 from base.quantities import seconds
+from base.small_files import small_json
 from base.text import clean, json_text
 
 BURST_GAP_S = 0.2
@@ -135,7 +135,7 @@ def _loss_reason(a: Measured, b: Measured) -> str:
 
 def measure(run: Run) -> Measured:
     """The numbers of a run's steady state, from its records and facts."""
-    facts = json.loads((run.path / "run.json").read_text())["facts"]
+    facts = small_json(run.path / "run.json")["facts"]
     warmup_s = seconds(str(run.spec.get("warmup", "0s")))
     place = run.environment.get("bottleneck") or {}
     queue = _queue(run, str(place.get("interface", "")), warmup_s)

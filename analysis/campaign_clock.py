@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from base.files import replace_text
+from base.small_files import small_json
 
 FILE = ".campaign/clock.json"
 MOST_S = 100 * 365 * 86_400.0
@@ -30,8 +31,8 @@ def write(results: Path, starts_s: Mapping[str, float]) -> None:
 def read(results: Path) -> dict[str, float]:
     """Starts of a campaign's transfers; nothing where the results are no such campaign's, or the file is not readable."""
     try:
-        content: Any = json.loads((results / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        content: Any = small_json(results / FILE)
+    except (OSError, ValueError):
         return {}
     if not isinstance(content, dict):
         return {}

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from base import small_files
+
 KEY = "digests"
 PARTS = ("raw", "records")
 CHUNK_BYTES = 1 << 20
@@ -21,7 +23,7 @@ CHUNK_BYTES = 1 << 20
 
 def digests(folder: Path, parts: Sequence[str] = PARTS) -> dict[str, str]:
     """Path within the run's folder → SHA-256 in hexadecimal. What is no plain file has the digest ""."""
-    return {str(file.relative_to(folder)): _digest(file) for part in parts for file in _files(folder / part)}
+    return {str(file.relative_to(folder)): digest(file) for part in parts for file in _files(folder / part)}
 
 
 def problems(
@@ -50,6 +52,15 @@ def problems(
     ]
 
 
+def require_plain(folder: Path, parts: Sequence[str] = PARTS) -> None:
+    """Raise OSError where something of a run is no plain file: programs that open it would follow a link, or wait for a pipe."""
+    for part in parts:
+        if (folder / part).is_symlink():
+            small_files.require_plain(folder / part)
+        for file in _files(folder / part):
+            small_files.require_plain(file)
+
+
 def said(folder: Path, wrong: Sequence[str], remedy: str) -> str:
     """One message about all of them, at most three by name."""
     more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
@@ -62,7 +73,8 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in sorted([*names, *links]))
 
 
-def _digest(file: Path) -> str:
+def digest(file: Path) -> str:
+    """SHA-256 of a plain file in hexadecimal, "" of anything else. Raises OSError."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -72,7 +84,7 @@ def _digest(file: Path) -> str:
     with open(descriptor, "rb", buffering=0) as data:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return ""
-        digest = hashlib.sha256()
+        whole = hashlib.sha256()
         while chunk := data.read(CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+            whole.update(chunk)
+    return whole.hexdigest()

@@ -7,12 +7,14 @@ million packets needs the memory of what is kept of it, not of all its columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from analysis.arrays import np, pa, pc, pq, reading
 from analysis.errors import RecordsError
+from base.small_files import require_plain
 from collectors.version import READ_VERSIONS
 
 if TYPE_CHECKING:
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
 SCHEMA_VERSIONS = tuple(map(str, READ_VERSIONS))
 
 BATCH_ROWS = 1 << 18
+MOST_KEPT = 30_000_000
+"""Rows of a record that is kept in memory: 30 days of one flow's intervals, or a minute of 50 000 flows'."""
+MOST_KEYS = 250_000
+"""Flows, or interfaces; each is some kB as read here."""
+MOST_ROWS: Mapping[str, int] = {"flows": MOST_KEYS, **dict.fromkeys(("acks", "sockets", "timeline"), 10 * MOST_KEPT)}
+"""The latter have a row per ACK: an hour at 1 Gbit/s."""
+LONGEST_NAME = 1000
+"""Bytes of a text: names, addresses."""
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Key = tuple[str, ...]
@@ -39,6 +49,7 @@ def grouped(path: Path, by: Sequence[str], columns: Sequence[str]) -> Iterator[t
         _require(path, reading.names(file.schema_arrow), [*by, *columns])
         for batch in reading.batches(file, BATCH_ROWS, [*by, *columns]):
             if batch.num_rows:
+                _check_texts(path, batch)
                 yield from _split(batch, by, columns)
 
 
@@ -47,18 +58,18 @@ def collect(path: Path, by: Sequence[str], columns: Sequence[str]) -> dict[Key, 
     pieces: dict[Key, list[Columns]] = {}
     for key, part in grouped(path, by, columns):
         pieces.setdefault(key, []).append(part)
+        if len(pieces) > MOST_KEYS:
+            raise RecordsError(f"{path}: more than {MOST_KEYS} {' and '.join(by)}s; {_again(path)}")
+    # each column's pieces go as soon as it is whole
     return {
-        key: {name: np.concatenate([part[name] for part in parts]) for name in columns} for key, parts in pieces.items()
+        key: {name: np.concatenate([part.pop(name) for part in parts]) for name in dict.fromkeys(columns)}
+        for key, parts in pieces.items()
     }
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
     """Every row as a dictionary; for small tables (flows)."""
-    if not path.exists():
-        return []
-    with _open(path) as file:
-        content: list[dict[str, Any]] = file.read().to_pylist()
-    return content
+    return list(in_turn(path)) if path.exists() else []
 
 
 def whole(path: Path, columns: Sequence[str] | None = None) -> Any:
@@ -66,27 +77,70 @@ def whole(path: Path, columns: Sequence[str] | None = None) -> Any:
     with _open(path) as file:
         if columns is not None:
             _require(path, reading.names(file.schema_arrow), columns)
-        return reading.table(file, columns)
+        table = reading.table(file, columns)
+        _check_texts(path, table)
+        kinds = [
+            field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in table.schema
+        ]
+        return table.cast(pa.schema(kinds, table.schema.metadata))
 
 
 def in_turn(path: Path) -> Iterator[dict[str, Any]]:
     """Every row as a dictionary, one after the other, for files of any size."""
     with _open(path) as file:
         for batch in reading.batches(file, BATCH_ROWS >> 4):
+            _check_texts(path, batch)
             yield from batch.to_pylist()
 
 
-def _open(path: Path) -> Any:
+def require_readable(path: Path) -> None:
+    """Raise RecordsError where some row cannot be read."""
+    with _open(path) as file:
+        for _ in reading.batches(file, BATCH_ROWS):
+            pass
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[Any]:
+    """A record; whatever is wrong with its bytes, also while it is read, is a RecordsError.
+
+    Texts come as dictionaries: a long one that is in every row would take its length times the rows.
+    """
     try:
-        file = pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise RecordsError(
-            f"{path}: not a readable Parquet file ({error}); ./warpbed collect {path.parents[1]} makes it again"
-        ) from error
+        require_plain(path)
+        metadata = pq.read_metadata(path)
+        texts = [column.path for column in map(metadata.schema.column, range(metadata.num_columns)) if is_text(column)]
+        with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
+            _check(path, file)
+            yield file
+    except (
+        pa.ArrowException,
+        OSError,
+        UnicodeError,
+    ) as error:  # ArrowException: also an encoding that Arrow does not know
+        raise RecordsError(f"{path}: not a readable Parquet file ({_first_line(error)}); {_again(path)}") from error
+
+
+def is_text(column: Any) -> bool:
+    """Whether a column of a Parquet file holds texts."""
+    return bool(column.physical_type == "BYTE_ARRAY" and column.max_repetition_level == 0)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _again(path: Path) -> str:
+    return f"./warpbed collect {path.parents[1]} makes it again"
+
+
+def _check(path: Path, file: Any) -> None:
+    most = MOST_ROWS.get(path.stem, MOST_KEPT)
+    if file.metadata.num_rows > most:
+        raise RecordsError(f"{path}: {file.metadata.num_rows} rows, at most {most} are read; {_again(path)}")
     metadata = file.schema_arrow.metadata or {}
     version = metadata.get(b"warpbed.schema", SCHEMA_VERSIONS[-1].encode()).decode(errors="replace")
     if version not in SCHEMA_VERSIONS:
-        file.close()
         raise RecordsError(
             f"{path}: records of schema {version!r}, this Warpbed reads {' and '.join(SCHEMA_VERSIONS)}; "
             f"./warpbed collect {path.parents[1]} makes them again from raw/"
@@ -94,11 +148,15 @@ def _open(path: Path) -> Any:
     try:
         reading.start_ns(file.schema_arrow)
     except ValueError as error:
-        file.close()
-        raise RecordsError(
-            f"{path}: the run's start in its metadata: {error}; ./warpbed collect {path.parents[1]} makes it again"
-        ) from error
-    return file
+        raise RecordsError(f"{path}: the run's start in its metadata: {error}; {_again(path)}") from error
+
+
+def _check_texts(path: Path, table: Any) -> None:
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        if pa.types.is_dictionary(column.type):
+            chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+            if any((pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0) > LONGEST_NAME for chunk in chunks):
+                raise RecordsError(f"{path}: column {name} has texts of more than {LONGEST_NAME} bytes; {_again(path)}")
 
 
 def _require(path: Path, present: Sequence[str], wanted: Sequence[str]) -> None:
@@ -114,18 +172,20 @@ def _split(batch: Any, by: Sequence[str], columns: Sequence[str]) -> Iterator[tu
     for name in by:
         column = batch.column(name)
         if not pa.types.is_dictionary(column.type):
-            column = pc.fill_null(column.cast(pa.string()), "").dictionary_encode()
+            column = column.cast(pa.string()).dictionary_encode()
         labels = [str(label) for label in column.dictionary.to_pylist()]
-        codes = codes * max(1, len(labels)) + column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        labels.append("")  # of rows that name none
+        places = column.indices.fill_null(len(labels) - 1).to_numpy(zero_copy_only=False)
+        codes = codes * len(labels) + places.astype(np.int64)
         names.append(labels)
-    for code in np.unique(codes):
+    order = np.argsort(codes, kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
         key: list[str] = []
-        rest = int(code)
+        rest = int(codes[group[0]])
         for labels in reversed(names):
-            rest, index = divmod(rest, max(1, len(labels)))
+            rest, index = divmod(rest, len(labels))
             key.append(labels[index])
-        mask = codes == code
-        yield tuple(reversed(key)), {name: values[mask] for name, values in numbers.items()}
+        yield tuple(reversed(key)), {name: values[group] for name, values in numbers.items()}
 
 
 def _floats(column: Any) -> Floats:

@@ -14,6 +14,7 @@ from typing import Any
 from analysis.errors import ResultsError
 from analysis.run_shape import problem, without_constants
 from base.quantities import BYTE_UNITS, RATE_UNITS, TIME_UNITS_NS
+from base.small_files import parsed, small_text
 
 FORMAT = 1
 FIGURES = "figures"
@@ -75,8 +76,8 @@ class Run:
 def parse_run(text: str, path: Path) -> Run:
     """A run from the text of its run.json."""
     try:
-        data = json.loads(text, parse_constant=without_constants)
-    except (ValueError, RecursionError) as error:
+        data = parsed(text, without_constants)
+    except ValueError as error:
         raise ResultsError(
             f"{path / 'run.json'}: not JSON ({error}); delete the folder and run the experiment again"
         ) from error
@@ -135,7 +136,7 @@ def other_format(version: Any) -> str:
 def load_run(path: Path) -> Run:
     """A run from its folder; what is wrong with the folder becomes the run's error."""
     try:
-        return parse_run((path / "run.json").read_text(encoding="utf-8"), path)
+        return parse_run(small_text(path / "run.json"), path)
     except FileNotFoundError:
         error = "no run.json: the run was cut off; run the experiment again to complete it"
     except (OSError, UnicodeDecodeError) as problem:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TypeVar
 
+from base.small_files import small_json
 from collectors.errors import CollectError
 from network.model import address_plan, source_address
 from plan.model import FlowPlan, Plan
@@ -114,7 +114,7 @@ def _of_flow(raw: Path, plan: Plan, flow: FlowPlan) -> Iterator[Connection]:
 def _of_program(raw: Path, flow: FlowPlan, number: int) -> Counted | None:
     """What a flow's receiving program counted; of several connections iperf3 tells each one's bytes apart."""
     try:
-        reported = json.loads((raw / f"{flow.name}.server.json").read_text())
+        reported = small_json(raw / f"{flow.name}.server.json")
         part = reported if flow.app == FILE else reported["end"]["sum_received"]
         if flow.parallel > 1:
             part = reported["end"]["streams"][number]["receiver"]
@@ -155,7 +155,7 @@ def _each(
     entry = next(part.name for part in plan.traffic if (part.port, part.side, part.node) == (flow.port, side, node))
     file = raw / f"{entry}.{side}.{node}.json"
     try:
-        return [take(row) for row in json.loads(file.read_text())[name]]
+        return [take(row) for row in small_json(file)[name]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise CollectError(f"{file}: not what a program of the traffic writes: {error!r}") from error
 

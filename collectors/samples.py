@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from base.netlink import NLMSG_DONE, NLMSG_ERROR, messages
+from base.small_files import SAMPLES_BYTES, read_small
 from collectors.errors import CollectError, Damage
 from plan.samples import MAGIC, RECORD
 
@@ -38,7 +39,7 @@ def samples(path: Path, damage: list[Damage], when: When = as_it_is) -> Iterator
     Raises CollectError for a file that is missing or holds no samples.
     """
     try:
-        raw = memoryview(path.read_bytes())
+        raw = memoryview(read_small(path, SAMPLES_BYTES))
     except OSError as error:
         raise CollectError(f"{path}: {error.strerror}") from error
     if raw[: len(MAGIC)] != MAGIC:

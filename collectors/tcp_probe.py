@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from base.small_files import SAMPLES_BYTES, read_small
 from collectors.errors import CollectError, Damage
 
 Array = npt.NDArray[np.int64]
@@ -37,7 +38,7 @@ def read(binary: Path, format_file: Path, damage: list[Damage]) -> tuple[Array, 
     to `damage`, their events up to there are used. Raises CollectError where a file is missing or the kernel's event lacks a field.
     """
     try:
-        text, content = format_file.read_text(errors="replace"), binary.read_bytes()
+        text, content = read_small(format_file).decode(errors="replace"), read_small(binary, SAMPLES_BYTES)
     except OSError as error:
         raise CollectError(f"{error.filename}: {error.strerror}") from error
     layout = {name: (int(offset), int(size)) for _, name, offset, size in _FIELD.findall(text)}

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from base import screen
+from base.small_files import require_plain, small_text
 from collectors import reading, records
 from collectors.version import SCHEMA_VERSION
 from network.model import address_plan
@@ -98,10 +99,12 @@ def of_run(folder: Path) -> pa.Table:
 
     Raises OSError or pa.ArrowInvalid for a record, OSError, ValueError, KeyError or TypeError for a plan that cannot be read.
     """
+    for file in (folder / "records").glob("*.parquet"):
+        require_plain(file)
     stored = folder / "records/timeline.parquet"
     if stored.is_file():
         return pq.read_table(stored)
-    return joined(folder / "records", place(from_json((folder / "raw/plan.json").read_text())))
+    return joined(folder / "records", place(from_json(small_text(folder / "raw/plan.json"))))
 
 
 def _sorted(file: Path, kind: str, bottleneck: QueuePlace | None) -> dict[str, pa.Table]:

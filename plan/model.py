@@ -199,7 +199,10 @@ def from_json(text: str) -> Plan:
 
     Raises ValueError for a plan of another format version.
     """
-    data = json.loads(text)
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError("too many brackets within one another") from None
     if data.pop("format", None) != PLAN_FORMAT:
         raise ValueError(f"the plan's format is not {PLAN_FORMAT}: agent and controller are of different versions")
     return Plan(

@@ -8,11 +8,13 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
+import duckdb
 import psycopg
+import pyarrow as pa
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from analysis import terminal
@@ -23,6 +25,8 @@ from store import migrate as migration
 from store.connect import connected, database_url
 from store.errors import StoreError, StoreUsageError
 
+T = TypeVar("T")
+R = TypeVar("R")
 SIZE = "SELECT pg_database_size(current_database())"
 
 
@@ -169,14 +173,44 @@ def ask(name: str | None, arguments: Mapping[str, Any], database: str | None, re
     question = questions.find(name)
     values = questions.bound(question, arguments)
     if results is not None:
-        with files.opened([folder.read(path) for path in folder.find(results)]) as views:
-            answer = questions.ask_files(views, question, values)
+        answer = _of_files(results, question, values)
     else:
         with connected("reader", database, autocommit=True) as connection:
             migration.require(connection)
             answer = questions.ask_database(connection, question, values)
     _print(answer, form)
     return 0
+
+
+def _of_files(results: Path, question: questions.Question, values: Mapping[str, Any]) -> questions.Answer:
+    """The answer from the runs below a path; one that cannot be read is told and does not keep the others out."""
+    paths = folder.find(results)
+    whole = [one for path in paths if (one := _told(folder.read, path)) is not None]
+    if not whole:
+        raise StoreUsageError(f"{results}: none of its {len(paths)} run folders can be read")
+    try:
+        return _answer(whole, question, values)
+    except (duckdb.Error, pa.ArrowException, OSError) as error:  # a record whose pages are damaged
+        readable = [one for one in whole if _told(folder.require_whole, one) is not None]
+        if len(readable) in (0, len(whole)):
+            raise StoreUsageError(f"{results}: {str(error).strip().splitlines()[0]}") from error
+    return _answer(readable, question, values)
+
+
+def _answer(
+    folders: Sequence[folder.RunFolder], question: questions.Question, values: Mapping[str, Any]
+) -> questions.Answer:
+    with files.opened(folders) as views:
+        return questions.ask_files(views, question, values)
+
+
+def _told(read: Callable[[T], R], what: T) -> R | None:
+    """What is read; None, with a line for the user, where it cannot be."""
+    try:
+        return read(what)
+    except StoreUsageError as error:
+        print(clean_lines(str(error)), file=sys.stderr)
+        return None
 
 
 def _print(answer: questions.Answer, form: str) -> None:

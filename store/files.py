@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -143,14 +145,20 @@ def _view(database: Any, kind: str, folders: Sequence[RunFolder], ids: Sequence[
                 f"CAST({_read(name, schema)} AS {TYPES[wanted]}) AS {_quoted(name)}"
                 for name, wanted in records.SCHEMAS[kind]
             )
-            place = str(file).replace("'", "''")
-            parts.append(f"SELECT {run_id}::BIGINT AS run_id, {columns} FROM read_parquet('{place}')")
+            parts.append(
+                f"SELECT {run_id}::BIGINT AS run_id, {columns} FROM read_parquet('{_literal(file)}', hive_partitioning = false)"
+            )
     if not parts:
         empty = pa.schema([("run_id", pa.int64()), *records.SCHEMAS[kind]]).empty_table()
         _register(database, f"{kind}_empty", empty)
         parts = [f'SELECT * FROM "{kind}_empty"']
     time = f", {TIME}" if "time_ns" in names else ""
     database.execute(f'CREATE VIEW "{kind}" AS SELECT *{time} FROM ({" UNION ALL ".join(parts)})')
+
+
+def _literal(file: Path) -> str:
+    """A path that stands for this one file, within quotes of SQL: each character that DuckDB takes for a pattern, as a set of one."""
+    return re.sub(r"[*?\[]", r"[\g<0>]", str(file)).replace("'", "''")
 
 
 def _read(name: str, schema: Any) -> str:

@@ -17,15 +17,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis import campaign_clock, integrity
-from analysis.errors import ResultsError
+from analysis.errors import RecordsError, ResultsError
 from analysis.metrics.registry import REGISTRY
+from analysis.records import require_readable
 from analysis.results import FAILED, Run, parse_run, quantity, show
+from base.small_files import parsed, require_plain, small_json, small_text
+from base.text import clean
 from collectors import reading, records
 from collectors.version import READ_VERSIONS
 from store import derive
 from store.errors import StoreUsageError
 
 LONGEST_S = 1e9
+LATEST_S = 2**33
+"""Since 1970: in the year 2242."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 OF_A_FLOW = "flow_goodput_mbps"
 """Mean goodput of the run's flows, each over its own life; added to the run's metrics when it is stored."""
@@ -120,7 +125,7 @@ def find(path: Path) -> list[Path]:
 
     Raises StoreUsageError where there is none.
     """
-    if (path / "run.json").is_file():
+    if os.path.lexists(path / "run.json"):
         return [path]
     folders = sorted(_runs_below(path, levels=2))
     if not folders:
@@ -141,43 +146,70 @@ def _runs_below(path: Path, levels: int) -> Iterator[Path]:
     for name in names:
         if name.startswith("."):
             continue
-        if (path / name / "run.json").is_file():
+        if os.path.lexists(path / name / "run.json"):  # whatever it is: `read` tells of one that it refuses
             yield path / name
         if levels > 1:
             yield from _runs_below(path / name, levels - 1)
 
 
 def read(path: Path) -> RunFolder:
-    """Raises StoreUsageError where run.json or a record cannot be read, with the command that makes it again."""
+    """Raises StoreUsageError where run.json, a record or the plan cannot be read, with the command that makes it again."""
     try:
-        text = (path / "run.json").read_text(encoding="utf-8")
+        return _read(path)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, pa.ArrowException, OSError) as error:
+        raise StoreUsageError(
+            f"{path}: it holds what no run writes ({clean(f'{type(error).__name__}: {error}')}); was it changed? "
+            f"./warpbed collect {path} makes its records again"
+        ) from error
+
+
+def _read(path: Path) -> RunFolder:
+    try:
+        text = small_text(path / "run.json")
         run = parse_run(text, path)
-    except (OSError, UnicodeDecodeError, ResultsError) as error:
+    except UnicodeDecodeError as error:
+        raise StoreUsageError(
+            f"{path / 'run.json'}: {error}; remove the folder and run the experiment again"
+        ) from error
+    except (OSError, ResultsError) as error:
         raise StoreUsageError(str(error)) from error
+    document = parsed(text)
     try:
-        wrong = integrity.problems(path, json.loads(text))
+        wrong = integrity.problems(path, document)
     except OSError as error:
         raise StoreUsageError(f"{path}: {error}") from error
     if wrong:
         remedy = f"put it back, or ./warpbed collect {path} makes the records again"
         raise StoreUsageError(integrity.said(path, wrong, remedy))
-    files = {kind: file for kind in records.SCHEMAS if (file := path / "records" / f"{kind}.parquet").is_file()}
+    named = {kind: path / "records" / f"{kind}.parquet" for kind in records.SCHEMAS}
+    files = {kind: file for kind, file in named.items() if os.path.lexists(file)}
     digest = hashlib.sha256(text.encode())
     for kind, file in sorted(files.items()):
         _check(kind, file)
-        digest.update(kind.encode() + hashlib.sha256(file.read_bytes()).digest())
-    start_ns, duration_s = _span(json.loads(text), files)
+        digest.update(kind.encode() + bytes.fromhex(integrity.digest(file)))
+    start_ns, duration_s = _span(document, files)
     if (clock_s := campaign_clock.read(path.absolute().parent).get(run.run)) is not None:
         digest.update(f"clock {clock_s}".encode())
     row = _row(run, path, start_ns, duration_s, clock_s, digest.hexdigest())
     return RunFolder(path, row, run, files, tuple(_planned(path, start_ns)))
 
 
+def require_whole(folder: RunFolder) -> RunFolder:
+    """The same; raises StoreUsageError where some row of a record cannot be read."""
+    for file in folder.records.values():
+        try:
+            require_readable(file)
+        except RecordsError as error:
+            raise StoreUsageError(str(error)) from error
+    return folder
+
+
 def _check(kind: str, file: Path) -> None:
     again = f"./warpbed collect {file.parents[1]} makes it again"
     try:
+        require_plain(file)
         schema = pq.read_schema(file)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise StoreUsageError(f"{file}: not a readable Parquet file ({error}); {again}") from error
     version = (schema.metadata or {}).get(b"warpbed.schema", b"").decode(errors="replace")
     if version not in map(str, READ_VERSIONS):
@@ -228,6 +260,8 @@ def _span(document: Mapping[str, Any], files: Mapping[str, Path]) -> tuple[int, 
             if statistics is not None:
                 latest = statistics.max
                 duration_s = max(duration_s, float(latest) if origin_ns is None else (latest - origin_ns) / 1e9)
+    if not duration_s < LONGEST_S:
+        raise ValueError(f"records of {duration_s:g} s")
     return int(start or 0), duration_s
 
 
@@ -237,9 +271,9 @@ def _environment(run: Run) -> dict[str, Any]:
     return {**run.environment, **{name: value for name, value in extras.items() if value}}
 
 
-def _seconds(value: Any) -> float:
-    """0 for what is no time that a run can take."""
-    return float(value) if isinstance(value, int | float) and 0 <= value < LONGEST_S else 0.0
+def _seconds(value: Any, most_s: float = LONGEST_S) -> float:
+    """0 for what is no time that a run can take, or no date."""
+    return float(value) if isinstance(value, int | float) and 0 <= value < most_s else 0.0
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -250,7 +284,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _row(run: Run, path: Path, start_ns: int, duration_s: float, clock_s: float | None, digest: str) -> RunRow:
     kernel, build = (_mapping(run.environment.get(name)) for name in ("kernel", "build"))
     started = EPOCH + timedelta(microseconds=start_ns // 1000)
-    ended = run.timing.get("ended")
+    ended_s = _seconds(run.timing.get("ended"), LATEST_S)
     parameters = [f"{name} {show(value)}" for name, value in run.params.items()]
     seed = run.seed if isinstance(run.seed, int) and abs(run.seed) < 2**63 else None
     row = RunRow(
@@ -263,7 +297,7 @@ def _row(run: Run, path: Path, start_ns: int, duration_s: float, clock_s: float 
         spec=_json(run.spec), environment=_json(_environment(run)), started_at=started,
         ended_at=started + timedelta(seconds=duration_s),
         clock_at=None if clock_s is None else _midnight(started) + timedelta(seconds=clock_s),
-        made_at=datetime.fromtimestamp(ended, UTC) if isinstance(ended, int | float) else None, duration_s=duration_s,
+        made_at=datetime.fromtimestamp(ended_s, UTC) if ended_s else None, duration_s=duration_s,
         wall_s=run.timing.get("wall_s"), finest_ms=derive.widths(duration_s)[0], digest=digest,
     )  # fmt: skip
     texts = {field.name: _clean(value) for field in fields(row) if isinstance(value := getattr(row, field.name), str)}
@@ -292,15 +326,14 @@ def _algorithms(run: Run) -> list[str]:
 def _planned(path: Path, start_ns: int) -> Iterator[tuple[int, float, str, str]]:
     """Events that the plan itself holds: starts of flows, and changes of links where the plan has any."""
     try:
-        plan = json.loads((path / "raw/plan.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        plan = small_json(path / "raw/plan.json")
+    except (FileNotFoundError, NotADirectoryError):
         return
-    except OSError as error:
-        raise StoreUsageError(f"{path}: {error}") from error
-    if not isinstance(plan, dict):
-        return
+    except (OSError, ValueError) as error:
+        raise StoreUsageError(f"{path / 'raw/plan.json'}: {error}; put it back, or remove it") from error
     for flow in plan.get("flows") or ():
         at_s = float(flow.get("start_s") or 0.0)
+        _require_time(at_s)
         description = f"{flow.get('name')} starts ({flow.get('cca') or flow.get('app')})"
         yield start_ns + round(at_s * 1e9), at_s, "flow", _clean(description)
     for link in (plan.get("network") or {}).get("links") or ():
@@ -311,8 +344,14 @@ def _planned(path: Path, start_ns: int) -> Iterator[tuple[int, float, str, str]]
                     for at_ns, value in list(zip(change.get("at_ns") or (), change.get("values") or (), strict=False))[
                         1:
                     ]:
+                        _require_time(int(at_ns) / 1e9)
                         description = f"{where}: {name.removeprefix('varying_')} {value:g}"
                         yield start_ns + int(at_ns), int(at_ns) / 1e9, "link", _clean(description)
+
+
+def _require_time(at_s: float) -> None:
+    if not 0 <= at_s < LONGEST_S:
+        raise ValueError(f"raw/plan.json: {at_s:g} s is no time of a run")
 
 
 def reasons(folder: RunFolder) -> Iterator[tuple[int, str, str, str]]:

@@ -15,10 +15,12 @@ from typing import Any
 from analysis import integrity, metrics
 from analysis.arrays import without_pandas
 from analysis.errors import AnalysisError
+from analysis.records import MOST_KEPT
 from analysis.verdict import Evidence, judge
 from base import quantities, screen
 from base.errors import UsageError, WarpbedError
 from base.files import exchange_folders, folder_aside, replace_text, sync_folder, sync_tree
+from base.small_files import read_small, small_json, small_text
 from base.text import clean
 from collectors.collect import collect
 from collectors.errors import CollectError
@@ -29,8 +31,10 @@ from testbed.packets import SAME_PACKETS, packets_of
 from testbed.picture import bottleneck
 from testbed.results import read_run
 
-MOST_INTERVALS = 3e7
-"""30 days of one flow, or a minute of 50 000: a plan that asks for more was not made here."""
+MOST_INTERVALS = MOST_KEPT
+"""A plan that asks for more was not made here."""
+MOST_CONSOLE_BYTES = 1 << 28
+"""A kernel that complains of every packet for minutes."""
 
 
 def finish(folder: Path, is_new: bool = False) -> None:
@@ -58,13 +62,17 @@ def _finish(folder: Path, is_new: bool) -> None:
         remedy = f"put it back, or remove {integrity.KEY} from run.json if the change is meant"
         raise UsageError(integrity.said(folder, wrong, remedy))
     try:
-        plan = from_json((folder / "raw/plan.json").read_text())
+        integrity.require_plain(folder, ["raw"])
+    except OSError as error:
+        raise UsageError(str(error)) from error
+    try:
+        plan = from_json(small_text(folder / "raw/plan.json"))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{folder / 'raw/plan.json'}: {error!r}; without a plan that this Warpbed reads the run cannot be collected again"
         ) from error
     try:
-        facts = json.loads((folder / "raw/guest.json").read_text())
+        facts = small_json(folder / "raw/guest.json")
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{folder / 'raw/guest.json'}: {error}; without it the run cannot be collected again"
@@ -86,7 +94,7 @@ def _finish(folder: Path, is_new: bool) -> None:
     document["clocks"] = collected.clocks
     document["sources"] = collected.sources
     document["metrics"] = metrics.compute(folder, context(plan, document["spec"]) | {"sources": collected.sources})
-    console = (folder / "raw/console.log").read_text(errors="replace")
+    console = read_small(folder / "raw/console.log", MOST_CONSOLE_BYTES).decode(errors="replace")
     document["verdict"] = judge(
         Evidence(plan, facts, folder / "records", console, tuple(map(str, collected.damage)), tuple(collected.clocks))
     )

@@ -19,6 +19,7 @@ from analysis.results import parse_run
 from base.errors import UsageError
 from base.files import replace_text
 from base.paths import ROOT
+from base.small_files import small_text
 from dashboards import alerts as alert_rules
 from dashboards.addresses import REPORTS, ZERO_S, report, uid
 from store.connect import database_url, state_dir
@@ -142,7 +143,7 @@ def _matches(fields: list[str], wanted: tuple[str, ...]) -> bool:
 def address(run: Path, url: str | None = None) -> str:
     """Where Grafana shows a run, from its start to its end. Raises UsageError."""
     try:
-        text = (run / "run.json").read_text(encoding="utf-8")
+        text = small_text(run / "run.json")
         parsed = parse_run(text, run)
     except (OSError, UnicodeDecodeError, ResultsError) as error:
         raise UsageError(f"{run}: not a run's folder ({error}); write results/EXPERIMENT/RUN") from error

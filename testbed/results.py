@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ from typing import IO, Any
 from analysis.results import FORMAT, other_format
 from base.errors import UsageError, WarpbedError
 from base.files import make_folder, remove_left, sync_folder, sync_tree
+from base.small_files import RefusedFileError, small_json
 
 ASIDE = ".aside"
 NAME = re.compile(r"[0-9a-f]{32}")
@@ -44,7 +44,7 @@ class Results:
     def is_complete(self, run_id: str) -> bool:
         """Whether its run.json is there and whole."""
         try:
-            return isinstance(json.loads((self.path(run_id) / "run.json").read_bytes()), dict)
+            return isinstance(small_json(self.path(run_id) / "run.json"), dict)
         except (OSError, ValueError):
             return False
 
@@ -97,9 +97,15 @@ def read_run(file: Path) -> dict[str, Any]:
     Raises UsageError where it is not one of this version.
     """
     try:
-        run: dict[str, Any] = json.loads(file.read_text())
+        run = small_json(file)
+    except RefusedFileError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}; a run's folder has one that your user can read") from error
     except ValueError as error:
         raise UsageError(f"{file}: not JSON ({error}); remove the folder and run the experiment again") from error
+    if not isinstance(run, dict):
+        raise UsageError(f"{file}: holds {type(run).__name__}, not an object; remove the folder and run again")
     if run.get("format") != FORMAT:
         raise UsageError(f"{file}: {other_format(run.get('format'))}")
     return run

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.errors import ResultsError
+from base.small_files import require_plain
 
 MAGICS = {
     b"\x4d\x3c\xb2\xa1": ("<", 1),
@@ -84,6 +85,10 @@ class Packet:
 
 def packets(file: Path) -> Iterator[Packet]:
     """Raises ResultsError where the file is no capture or is cut off."""
+    try:
+        require_plain(file)
+    except OSError as error:
+        raise ResultsError(str(error)) from error
     with file.open("rb") as content:
         head = content.read(HEADER_BYTES)
         if len(head) < HEADER_BYTES or head[:4] not in MAGICS:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from analysis.errors import ResultsError
 from analysis.records import in_turn
+from base.small_files import small_json
 
 Row = dict[str, Any]
 
@@ -74,7 +74,7 @@ def _rows(file: Path) -> Iterator[Row]:
     """Rows in the file's order; what is no number equals itself. Raises ResultsError where a JSON file has none."""
     if file.suffix == ".json":
         try:
-            content = json.loads(file.read_text())
+            content = small_json(file)
         except (OSError, ValueError) as error:
             raise ResultsError(f"{file}: {error}") from error
         if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from analysis.differences.packets import Parting
 from analysis.errors import ResultsError
 from analysis.records import rows
 from analysis.results import Run, load_run
+from base.small_files import small_json
 
 PROGRAMS = {"iperf3": "iperf3", "file": "the program that sends the file"}
 """A flow's `app`, for people."""
@@ -103,7 +103,7 @@ def _names(folder: Path) -> Names:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        data = json.loads(file.read_text())
+        data = small_json(file)
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from analysis import records
 from analysis.arrays import np
 from analysis.errors import ContextError, RecordsError
 from analysis.records import Columns
+from base.small_files import small_json
 
 INTERVAL_COLUMNS = ("t_s", "width_s", "wire_bytes", "payload_bytes", "retransmitted_bytes", "delivered_bytes")
 WINDOW_COLUMNS = ("t_s", "cwnd_packets", "ssthresh_packets", "snd_una", "snd_nxt")
@@ -159,10 +159,12 @@ def _applications(file: Path) -> list[dict[str, Any]]:
     if not file.exists():
         return []
     try:
-        results = json.loads(file.read_text())
-    except ValueError as error:
+        results = small_json(file)
+    except (OSError, ValueError) as error:
         raise RecordsError(f"{file}: {error}; ./warpbed collect makes the records again") from error
-    return list(results)
+    if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
+        raise RecordsError(f"{file}: not a list of objects; ./warpbed collect makes the records again")
+    return results
 
 
 def _number(context: Mapping[str, Any], name: str, default: float | None) -> float:

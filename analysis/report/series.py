@@ -13,6 +13,7 @@ from typing import Any
 
 from analysis import records
 from analysis.arrays import np
+from analysis.errors import RecordsError
 from analysis.metrics.fairness import JAIN_WINDOW_S, common_window, jain_series
 from analysis.metrics.run import INTERVAL_COLUMNS, RunRecords, Window
 from analysis.records import Floats, Key
@@ -21,6 +22,8 @@ from analysis.results import Run
 # The whole report's series share this many values (about 5 bytes each), so that one of many flows still opens.
 VALUE_BUDGET = 800_000
 FEWEST_BUCKETS, MOST_BUCKETS = 120, 1200
+MOST_EXTREMES = 100_000_000
+"""Of one record: 80 000 flows in the fewest buckets. Records with more are not those of the flows that run.json tells of."""
 JAIN = "jain"
 RTT_CDF = "rtt-cdf"
 QUANTILES = np.linspace(0.0, 1.0, 201)
@@ -140,6 +143,10 @@ def _extremes(
     extremes: dict[Key, dict[str, tuple[Floats, Floats]]] = {}
     for key, part in records.grouped(path, by, ("t_s", *columns)):
         if key not in extremes:
+            if (len(extremes) + 1) * len(columns) * buckets * 2 > MOST_EXTREMES:
+                raise RecordsError(
+                    f"{path}: more than {len(extremes)} {' and '.join(by)}s, which run.json does not tell of"
+                )
             extremes[key] = {name: (np.full(buckets, np.inf), np.full(buckets, -np.inf)) for name in columns}
         # A value at the very end belongs to the last bucket; what drains after the end is not drawn.
         index = np.minimum((part["t_s"] / duration_s * buckets + 1e-9).astype(np.int64), buckets - 1)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from base.discovery import merged
+from base.small_files import small_json
 from collectors.applications import kinds
 from collectors.applications.kind import Kind
 from collectors.errors import CollectError
@@ -55,7 +56,7 @@ def _row(raw: Path, plan: Plan, parts: list[TrafficPlan]) -> dict[str, Any]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        result = json.loads(file.read_text())
+        result = small_json(file)
     except (OSError, ValueError) as error:
         raise CollectError(f"{file}: {error}") from error
     if not isinstance(result, dict):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from analysis import integrity, records, results
 from analysis.metrics import find, lookup
 from base.errors import UsageError, WarpbedError
 from base.nearest import nearest
+from base.small_files import small_json
 from collectors import timeline
 from warpbed.table import Table
 
@@ -133,7 +133,7 @@ class Run:
 
     def changed_files(self) -> list[str]:
         """What of its raw files and records is not as it was when the run was finished, a sentence per file."""
-        document = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+        document = small_json(self.path / "run.json")
         return integrity.problems(self.path, document)
 
 

@@ -18,6 +18,7 @@ from analysis.results import Run, load_experiment
 from base.cache import sha256_of
 from base.errors import UsageError
 from base.paths import ROOT
+from base.small_files import small_json
 from network import traces
 from testbed.bundle.manifest import NAME, name_problem
 from testbed.captures import BULKY
@@ -63,7 +64,7 @@ def part_of(file: Path, results: Path) -> Part:
     loaded = load_experiment(store.folder, ids) if store.folder.is_dir() else ()
     runs = tuple(run for run in loaded if run.complete)
     for run in runs:
-        document = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
+        document = small_json(run.path / "run.json")
         if wrong := integrity.problems(run.path, document):
             raise UsageError(
                 integrity.said(run.path, wrong, "a bundle holds what was measured; move the run away and run it again")

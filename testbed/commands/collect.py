@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -45,14 +46,19 @@ def main(options: argparse.Namespace) -> int:
     for name in ("out", "interval", "threads", "live"):
         if getattr(options, name):
             raise UsageError(f"--{name} is for captures; {paths[0]} is not a file")
-    rows = _folders(paths, named=options.format == "table")
+    rows, wrong = _folders(paths, named=options.format == "table")
     if rows and options.format != "table":
         print_table(render(rows, options.format))
-    if not options.store:
-        return 0
-    from store import actions
+    if options.store:
+        from store import actions
 
-    return max(actions.load(path, None, sys.stdout if options.format == "table" else sys.stderr) for path in paths)
+        out = sys.stdout if options.format == "table" else sys.stderr
+        for path in paths:
+            actions.load(path, None, out)
+    if wrong:
+        names = ", ".join(str(folder) for folder in wrong)
+        raise WarpbedError(f"{len(wrong)} of {len(rows) + len(wrong)} runs could not be collected: {names}")
+    return 0
 
 
 def _captures(options: argparse.Namespace, paths: list[Path], captures: list[Path]) -> int:
@@ -73,34 +79,42 @@ def _captures(options: argparse.Namespace, paths: list[Path], captures: list[Pat
         raise UsageError(str(error)) from error
 
 
-def _folders(paths: list[Path], *, named: bool) -> list[dict[str, Any]]:
-    """Collect each run again; named: print its folder as soon as it is done."""
+def _folders(paths: list[Path], *, named: bool) -> tuple[list[dict[str, Any]], list[Path]]:
+    """Collect each run again; the rows of those that were, and the folders of those that could not be.
+
+    named: print a run's folder as soon as it is done
+    """
     from testbed.captures import DroppedError
     from testbed.finish import finish
 
-    folders: list[Path] = []
-    for path in paths:
-        run_folders = (
-            [path] if (path / "run.json").is_file() else sorted(file.parent for file in path.glob("*/run.json"))
-        )
-        run_folders = [folder for folder in run_folders if ".failed-" not in folder.name]
-        if not run_folders:
-            raise UsageError(f"{path}: neither a capture, nor a run's folder, nor an experiment's with complete runs")
-        folders += run_folders
-    rows = []
+    folders = [folder for path in paths for folder in _runs_of(path)]
+    rows: list[dict[str, Any]] = []
+    wrong: list[Path] = []
     for folder in folders:
         try:
             finish(folder)
-        except DroppedError as error:  # of an experiment, the others can still be collected
+        except (CollectError, AnalysisError, UsageError, OSError) as error:
             if len(folders) == 1:
-                raise
-            print(error.shown, file=sys.stderr)
+                raise (
+                    error if isinstance(error, UsageError | OSError) else WarpbedError(f"{folder}: {error}")
+                ) from error
+            # of an experiment, the others can still be collected
+            print(clean_lines(str(error) if str(folder) in str(error) else f"{folder}: {error}"), file=sys.stderr)
+            if not isinstance(error, DroppedError):  # whose records are as they were made
+                wrong.append(folder)
             continue
-        except (CollectError, AnalysisError) as error:
-            raise WarpbedError(f"{folder}: {error}") from error
         run = load_run(folder)
         reasons = "; ".join(reason.message for reason in run.reasons)
         rows.append({"run": run.run, "verdict": run.standing, "reasons": reasons, "folder": str(folder)})
         if named:
             print(clean(str(folder)), flush=True)
-    return rows
+    return rows, wrong
+
+
+def _runs_of(path: Path) -> list[Path]:
+    """A run's folder, or those of an experiment's complete runs. Raises UsageError where there is none."""
+    found = [path] if os.path.lexists(path / "run.json") else sorted(file.parent for file in path.glob("*/run.json"))
+    folders = [folder for folder in found if ".failed-" not in folder.name]
+    if not folders:
+        raise UsageError(f"{path}: neither a capture, nor a run's folder, nor an experiment's with complete runs")
+    return folders

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from base import quantities
 from base.errors import SpecError, UsageError
 from base.paths import ROOT
 from base.screen import print_table
+from base.small_files import small_json
 from base.text import clean
 from base.watcher import remove_folder, watching
 from hosts.registry import HOST_KINDS
@@ -126,7 +126,7 @@ def _recorded(folder: Path, one: Recorded) -> tuple[Run, ...]:
                     f"{folder}/", ""
                 )
             )
-        document = json.loads((place / "run.json").read_text(encoding="utf-8"))
+        document = small_json(place / "run.json")
         wrong = integrity.problems(place, document, may_lack=BULKY)
         if wrong:
             raise UsageError(integrity.said(Path("results", one.name, name), wrong, "ask who made the bundle"))
