@@ -54,6 +54,9 @@ class Progress:
             if kind == "progress" and time.monotonic() - self._drawn > REDRAW_S:
                 self._draw()
             return
+        if kind == "kept":
+            self._line(f"{run}: {event['message']}")
+            return
         self._finished += 1
         self._virtual_done_s += event.get("of_s", 0.0)
         self._running.pop(run, None)

@@ -2,7 +2,7 @@
 """Result folders: made aside, named when complete, never overwritten, never left half.
 
 results/<experiment>/<run-id>/              a complete run
-results/<experiment>/<run-id>.failed-<n>/   a run that gave no result, kept for its logs
+results/<experiment>/<run-id>.failed-<n>/   a run that gave no result, kept for its logs; or what lay in a run's place and was none
 results/.aside/<unique>/                    a run that is being made; its maker holds a lock on .aside/<unique>.lock
 """
 
@@ -69,25 +69,57 @@ class Results:
         final = self.path(run_id)
         make_folder(final.parent)
         sync_tree(folder)
-        with contextlib.suppress(OSError):
-            os.rename(folder, final)
+        while True:
+            try:
+                os.rename(folder, final)
+            except OSError:
+                if not os.path.lexists(final):
+                    raise
+                if self.set_aside(run_id) is None:
+                    return final
+                continue
             sync_folder(final.parent)
             return final
-        if self.is_complete(run_id):
-            return final
-        raise WarpbedError(f"{final}: exists without run.json and is not a run; move it away and start again")
+
+    def set_aside(self, run_id: str) -> Path | None:
+        """Rename what bears a run's name and is no complete run, so that the run can be made; where it is kept.
+
+        None where nothing is in the way: there is nothing, or the run is complete. Raises WarpbedError where that cannot be told.
+        """
+        final = self.path(run_id)
+        if not os.path.lexists(final):
+            return None
+        try:
+            if isinstance(small_json(final / "run.json"), dict):
+                return None
+        except (FileNotFoundError, NotADirectoryError, RefusedFileError, ValueError):
+            pass
+        except OSError as error:
+            raise WarpbedError(
+                f"{final / 'run.json'}: {error.strerror}; the run may be complete: let your user read it, or move {final} away"
+            ) from error
+        return self._kept(final, run_id)
 
     def publish_failed(self, folder: Path, run_id: str) -> Path:
         """Keep what a failed run left, under a name that says so."""
         make_folder(self.folder)
         remove_left(folder, "records")  # of a collection that could not even remove its own
         sync_tree(folder)
+        return self._kept(folder, run_id)
+
+    def _kept(self, place: Path, run_id: str) -> Path:
         for number in range(1, 10_000):
             final = self.folder / f"{run_id}.failed-{number}"
-            if not final.exists():
-                os.rename(folder, final)
-                sync_folder(self.folder)
-                return final
+            if os.path.lexists(final):
+                continue
+            try:
+                os.rename(place, final)
+            except OSError:
+                if os.path.lexists(final):  # another process was faster
+                    continue
+                raise
+            sync_folder(self.folder)
+            return final
         raise WarpbedError(f"{self.folder}: {run_id} has failed 9999 times; remove its failed folders")
 
 

@@ -9,7 +9,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -72,6 +72,30 @@ class Runs(Protocol):
         """Make every run that is missing; a failed one does not keep the others from being made."""
 
 
+def missing(results: Results, jobs: Sequence[Job], summary: Summary, report: Report) -> list[Job]:
+    """The jobs that are to be done; the others are counted.
+
+    Where something is in the way that is no complete run, it is renamed, and that is told before the run is made. Where it cannot be
+    told what it is, the run has failed already.
+    """
+    left = []
+    for job in jobs:
+        if results.is_complete(job.run_id):
+            summary.present += 1
+            continue
+        try:
+            kept = results.set_aside(job.run_id)
+        except (WarpbedError, OSError) as error:
+            summary.failed[job.run_id] = str(error)
+            report({"event": "failed", "run": job.run_id, "of_s": job.plan.duration_s, "message": str(error)})
+            continue
+        if kept is not None:
+            message = f"what lay in its place is no complete run (no readable run.json) and is kept as {kept}"
+            report({"event": "kept", "run": job.run_id, "message": message})
+        left.append(job)
+    return left
+
+
 class Runner:
     """Runs jobs on the hosts of an experiment. `cancel()` may be called from any thread or signal handler."""
 
@@ -88,11 +112,8 @@ class Runner:
         """Do every job; a failed one does not keep the others from being done."""
         summary, todo = Summary(), queue.SimpleQueue[Job]()
         purge_aside(self._results.base)
-        for job in jobs:
-            if self._results.is_complete(job.run_id):
-                summary.present += 1
-            else:
-                todo.put(job)
+        for job in missing(self._results, jobs, summary, self._report):
+            todo.put(job)
         if todo.empty():
             return summary
         self._results.base.mkdir(parents=True, exist_ok=True)

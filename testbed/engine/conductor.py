@@ -32,7 +32,7 @@ from testbed.engine.order import longest_first, needed_bytes
 from testbed.engine.supplies import Supplies
 from testbed.engine.worker import Order, ShippedRun
 from testbed.results import Results, purge_aside
-from testbed.runner import Job, Report, Summary
+from testbed.runner import Job, Report, Summary, missing
 
 TICK_S = 0.2
 STATUS_S = 2.0
@@ -71,10 +71,12 @@ class DaskRunner:
         """Make every run that is missing; a failed one does not keep the others from being made."""
         summary = Summary()
         purge_aside(self._results.base)
-        missing = [job for job in jobs if not self._results.is_complete(job.run_id)]
-        missing = [job for job in missing if not self._came_home(job)] if self._store and missing else missing
-        summary.present = len(jobs) - len(missing)
-        if not missing:
+        left = missing(self._results, jobs, summary, self._report)
+        if self._store and left:
+            there = len(left)
+            left = [job for job in left if not self._came_home(job)]
+            summary.present += there - len(left)
+        if not left:
             return summary
         self._results.base.mkdir(parents=True, exist_ok=True)
         with (
@@ -82,7 +84,7 @@ class DaskRunner:
             self._token() as token,
             self._events(),
         ):
-            _Round(self, missing, summary, token).conduct()
+            _Round(self, left, summary, token).conduct()
         summary.cancelled = self._cancelled.is_set()
         return summary
 

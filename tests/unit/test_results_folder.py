@@ -3,18 +3,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from base.errors import UsageError
 from base.files import exchange_folders, folder_aside, replace_text
 from base.paths import ROOT
+from plan.model import Plan
+from testbed import results as published
+from testbed.progress import Progress
 from testbed.results import ASIDE, Results, purge_aside
+from testbed.runner import Job, Summary, missing
+from testbed.runs import PlannedRun
 
 LEFT = "0123456789abcdef" * 2
 
@@ -239,3 +248,83 @@ def test_a_failed_run_is_kept_without_what_its_collection_left(tmp_path: Path) -
         (folder / f".records.{LEFT[:16]}").mkdir()
         kept = results.publish_failed(folder, "s1")
     assert [place.name for place in kept.iterdir()] == ["raw"]
+
+
+def broken(results: Results, content: str | None) -> Path:
+    (results.path("s1") / "raw").mkdir(parents=True)
+    (results.path("s1") / "raw/a.pcap").write_text("the only copy")
+    if content is not None:
+        (results.path("s1") / "run.json").write_text(content)
+    return results.path("s1")
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]", "[" * 100_000])
+def test_what_lies_in_the_place_of_a_run_is_kept_and_the_run_gets_its_name(tmp_path: Path, content: str | None) -> None:
+    """It was made anew each time, and refused each time as a folder "without run.json"."""
+    results = Results(tmp_path, "demo")
+    broken(results, content)
+    (results.folder / "s1.failed-1").mkdir()
+    (results.folder / "s1.failed-2").symlink_to("nowhere")
+    with results.aside() as folder:
+        (folder / "run.json").write_text("{}")
+        assert results.publish(folder, "s1") == results.path("s1")
+    assert results.is_complete("s1")
+    assert (results.folder / "s1.failed-3/raw/a.pcap").read_text() == "the only copy"
+    assert results.set_aside("s1") is None and results.set_aside("s2") is None
+
+
+@pytest.mark.parametrize("make", [Path.touch, lambda place: place.symlink_to("elsewhere")], ids=["file", "link"])
+def test_a_run_s_place_may_even_be_taken_by_a_file_or_a_link(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    results = Results(tmp_path, "demo")
+    results.folder.mkdir()
+    make(results.path("s1"))
+    with results.aside() as folder:
+        (folder / "run.json").write_text("{}")
+        results.publish(folder, "s1")
+    assert results.is_complete("s1") and os.path.lexists(results.folder / "s1.failed-1")
+
+
+def test_the_run_of_a_faster_process_stays(tmp_path: Path) -> None:
+    results = Results(tmp_path, "demo")
+    broken(results, '{"format": 1}')
+    with results.aside() as folder:
+        (folder / "run.json").write_text("{}")
+        assert results.publish(folder, "s1") == results.path("s1")
+    assert (results.path("s1") / "run.json").read_text() == '{"format": 1}'
+    assert [place.name for place in results.folder.iterdir()] == ["s1"]
+
+
+def test_a_run_that_cannot_be_looked_into_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk with errors, or another user's run: it may be whole, so it keeps its name, and no hours go into another."""
+    results, job = (
+        Results(tmp_path, "demo"),
+        Job(cast(PlannedRun, None), cast(Plan, SimpleNamespace(duration_s=1.0)), "s1"),
+    )
+    broken(results, "{}")
+
+    def denied(file: Path) -> Any:
+        raise PermissionError(13, "Permission denied", str(file))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(published, "small_json", denied)
+        summary, events = Summary(), list[dict[str, Any]]()
+        assert missing(results, [job], summary, events.append) == []
+    assert "let your user read it, or move" in summary.failed["s1"] and [event["event"] for event in events] == [
+        "failed"
+    ]
+    assert results.is_complete("s1")
+
+
+def test_what_is_in_the_way_is_told_before_the_run_is_made(tmp_path: Path) -> None:
+    results, job = (
+        Results(tmp_path, "demo"),
+        Job(cast(PlannedRun, None), cast(Plan, SimpleNamespace(duration_s=1.0)), "s1"),
+    )
+    broken(results, "{")
+    summary, words = Summary(), io.StringIO()
+    assert missing(results, [job], summary, Progress(1, 1.0, words, None).event) == [job]
+    assert words.getvalue() == (
+        "s1: what lay in its place is no complete run (no readable run.json) and is kept as "
+        f"{results.folder / 's1.failed-1'}\n"
+    )
+    assert summary.failed == {} and summary.present == 0
