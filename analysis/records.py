@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from analysis.arrays import np, pa, pc, pq, reading
 from analysis.errors import RecordsError
 from base.small_files import require_plain
+from base.text import clean
 from collectors.version import READ_VERSIONS
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def is_text(column: Any) -> bool:
 
 
 def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return clean(next(iter(str(error).strip().splitlines()), type(error).__name__))
 
 
 def _again(path: Path) -> str:
@@ -156,13 +157,15 @@ def _check_texts(path: Path, table: Any) -> None:
         if pa.types.is_dictionary(column.type):
             chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
             if any((pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0) > LONGEST_NAME for chunk in chunks):
-                raise RecordsError(f"{path}: column {name} has texts of more than {LONGEST_NAME} bytes; {_again(path)}")
+                raise RecordsError(
+                    f"{path}: column {clean(name)} has texts of more than {LONGEST_NAME} bytes; {_again(path)}"
+                )
 
 
 def _require(path: Path, present: Sequence[str], wanted: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in present]
     if missing:
-        raise RecordsError(f"{path}: no column {', '.join(missing)}; the file has {', '.join(present)}")
+        raise RecordsError(f"{path}: no column {', '.join(missing)}; the file has {clean(', '.join(present))}")
 
 
 def _split(batch: Any, by: Sequence[str], columns: Sequence[str]) -> Iterator[tuple[Key, Columns]]:

@@ -193,7 +193,10 @@ def _of_files(results: Path, question: questions.Question, values: Mapping[str, 
     except (duckdb.Error, pa.ArrowException, OSError) as error:  # a record whose pages are damaged
         readable = [one for one in whole if _told(folder.require_whole, one) is not None]
         if len(readable) in (0, len(whole)):
-            raise StoreUsageError(f"{results}: {str(error).strip().splitlines()[0]}") from error
+            first = clean(next(iter(str(error).strip().splitlines()), type(error).__name__))
+            raise StoreUsageError(
+                f"{results}: a record cannot be read ({first}); ./warpbed collect makes the records again"
+            ) from error
     return _answer(readable, question, values)
 
 

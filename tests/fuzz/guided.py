@@ -11,6 +11,7 @@ failed.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import io
 import os
 import random
@@ -58,6 +59,9 @@ def child(name: str, place: Path, corpus: Path, bounds: list[str], kept: Path) -
         f"-artifact_prefix={kept}/{name}-", f"-rss_limit_mb={MEMORY_BYTES >> 20}",
         f"-timeout={round(15 * HANG_S)}", "-report_slow_units=1000000",
     ]  # fmt: skip
+    # libFuzzer ends the process by exit(); destructors of libraries whose threads still live there would make a crash of it
+    libc = ctypes.CDLL(None)
+    libc["__cxa_atexit"](ctypes.cast(libc["_exit"], ctypes.c_void_p), None, None)
     atheris.Setup([sys.argv[0], *options, str(corpus)], one, custom_mutator=mutated)
     atheris.Fuzz()
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import shutil
@@ -15,23 +16,24 @@ from typing import Protocol
 
 import pytest
 
-from analysis import integrity
+from analysis import integrity, records
 from analysis.report import write_report
 from base.errors import WarpbedError
 from base.paths import ROOT
 from base.text import clean_lines
+from hosts.lab import machines
 from network import traces
-from store import folder as store_folder
+from store import actions
 from testbed.bundle.unpack import unpack
 from testbed.campaign import attempt, remote, status
-from testbed.campaign.conductor import Conductor
+from testbed.campaign.conductor import Conductor, StoppedError
 from testbed.campaign.ends import End, parse
 from testbed.campaign.journal import Journal
 from testbed.campaign.model import load as load_campaign
 from testbed.experiments import prepare
 from testbed.finish import finish
 from testbed.results import Results
-from tests.faults.cases import CAMPAIGN, ENDS, Run, Transfer
+from tests.faults.cases import CAMPAIGN, ENDS, PACKETS, PAYLOAD, Run, Transfer
 from tests.faults.forks import forked
 
 
@@ -76,7 +78,9 @@ class CampaignFile(ExperimentFile):
     FILES = ("campaigns/*.yml",)
 
     def load(self, file: Path) -> object:
-        return load_campaign(file)
+        """As `campaign check` and `campaign status` do, of a campaign that has not begun."""
+        campaign = load_campaign(file)[0]
+        return campaign.size_of_run_bytes, status.render(campaign, status.read(campaign, self.place / "results"))
 
 
 class TraceFile:
@@ -115,6 +119,66 @@ class HostsOfACampaign:
 
     def read(self, data: bytes) -> str:
         return refused(lambda: parse(data.decode(errors="replace"), self.campaign))
+
+
+class JournalFile:
+    """A campaign's journal; what is read is its state, and where to go on with it."""
+
+    def __init__(self, place: Path) -> None:
+        file = place / "campaign.yml"
+        file.write_text(CAMPAIGN)
+        self.campaign, self.results = load_campaign(file)[0], place / "results"
+        self.journal = Journal(self.results / "demo")
+        transfer = "run-00001-b-reno-10000B"
+        facts = {"transfer": transfer, "attempt": 1}
+        for event, more in (
+            ("begun", {"host": "wan"}), ("run", {"run": 1}), ("started", {**facts, "bytes": PACKETS * PAYLOAD}),
+            ("failed", {**facts, "reason": "the link went down"}), ("missing", {"transfer": transfer, "reason": "given up"}),
+            ("done", {"transfer": transfer, "seconds": 1.5}), ("over", {"missing": 0}),
+        ):  # fmt: skip
+            self.journal.add(event, **more)
+
+    def seeds(self) -> Sequence[bytes]:
+        return [self.journal.file.read_bytes()]
+
+    def read(self, data: bytes) -> str:
+        self.journal.file.write_bytes(data)
+        said = refused(lambda: status.render(self.campaign, status.read(self.campaign, self.journal.folder.parent)))
+        conductor = Conductor(
+            self.campaign, ENDS, Results(self.results, "demo"), self.journal, lambda _: None, lambda: True, retry_s=0.0
+        )
+        try:
+            conductor.conduct()
+        except (StoppedError, WarpbedError):
+            pass
+        return clean_lines(said)
+
+
+class MachinesOfALab:
+    """What a play says of a lab's machines (WARPBED_LAB)."""
+
+    def __init__(self, place: Path) -> None:
+        pass
+
+    def seeds(self) -> Sequence[bytes]:
+        common = {
+            "user": "root",
+            "identity": "id",
+            "known_hosts": "known",
+            "become": True,
+            "modules": {"tcp_medley": "A1"},
+        }
+        return [
+            json.dumps(
+                {"machines": {
+                    "one": {"node": "s1", "nics": {"d1": "eth1"}, "host": "192.0.2.1", "port": 22, **common},
+                    "two": {"node": "d1", "nics": {"s1": "eth1"}, "host": "2001:db8::2", "control": ["eth0"], **common},
+                }}
+            ).encode()
+        ]  # fmt: skip
+
+    def read(self, data: bytes) -> str:
+        return clean_lines(refused(lambda: machines.load(data.decode(errors="replace") or "{}")))
 
 
 @dataclass
@@ -205,7 +269,16 @@ class InventedRun:
 
     def read(self, data: bytes) -> str:
         (self.run / self.FILE).write_bytes(data)
-        return refused(lambda: write_report(self.run.parent)) + refused(lambda: store_folder.read(self.run))
+        return refused(lambda: write_report(self.run.parent)) + refused(self.ask)
+
+    def ask(self) -> str:
+        """What `store ask --results` says of the run, of rows that the database would have."""
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            for question in ("rows", "series", "events"):
+                values = {"experiment": "faulty", "run": self.run.name}
+                actions.ask(question, values, None, self.run, "json")
+        return said.getvalue()
 
 
 class Collected(InventedRun):
@@ -216,6 +289,40 @@ class Collected(InventedRun):
             file.write_bytes(content)
         (self.run / self.FILE).write_bytes(data)
         return refused(lambda: finish(self.run))
+
+
+class Intervals(InventedRun):
+    """A record; it is read whole, too."""
+
+    FILE = "records/intervals.parquet"
+
+    def read(self, data: bytes) -> str:
+        (self.run / "run.json").write_bytes(self.raw[self.run / "run.json"])
+        said = super().read(data)
+        return (
+            said
+            + refused(lambda: records.whole(self.run / self.FILE))
+            + refused(lambda: records.rows(self.run / self.FILE))
+        )
+
+
+class Flows(Intervals):
+    FILE = "records/flows.parquet"
+
+
+class Acks(Intervals):
+    FILE = "records/acks.parquet"
+
+
+class StoredPlan(Intervals):
+    """The plan, of which the store takes what happened when."""
+
+    FILE = "raw/plan.json"
+
+    def read(self, data: bytes) -> str:
+        (self.run / "run.json").write_bytes(self.raw[self.run / "run.json"])
+        (self.run / self.FILE).write_bytes(data)
+        return refused(self.ask)
 
 
 class PlanFile(Collected):
@@ -283,4 +390,10 @@ TARGETS: dict[str, type[Target]] = {
     "queues.bin": QueueSamples,
     "client.json": FlowResult,
     "bundle": BundleFile,
+    "intervals.parquet": Intervals,
+    "flows.parquet": Flows,
+    "acks.parquet": Acks,
+    "plan.json of the store": StoredPlan,
+    "journal": JournalFile,
+    "machines of a lab": MachinesOfALab,
 }
