@@ -22,6 +22,7 @@ from base.screen import print_table
 from base.text import clean, json_text, safe
 from store import files, folder, ingest, questions, reclaim
 from store import migrate as migration
+from store.answering import NETWORK
 from store.connect import connected, database_url
 from store.errors import StoreError, StoreUsageError
 
@@ -40,7 +41,7 @@ def load(path: Path, database: str | None, out: TextIO) -> int:
                 run_rows = folder.read(run)
                 if (other := ingest.contradiction(connection, run_rows)) is not None:
                     print(clean(f"warning: {other}"), file=sys.stderr)
-                outcome, rows = ingest.ingest(connection, run_rows)
+                outcome, rows = ingest.ingest(connection, run_rows, _tell)
             except StoreUsageError as error:
                 print(error.shown, file=sys.stderr)
                 failed += 1
@@ -48,10 +49,16 @@ def load(path: Path, database: str | None, out: TextIO) -> int:
             changed += outcome != "present"
             print(clean(f"{outcome}: {run}") + (f" ({rows} rows)" if rows else ""), file=out, flush=True)
     if failed:
-        raise StoreError(f"{failed} of {len(folders)} run folders could not be read; the others are stored")
+        raise StoreError(
+            f"{failed} of {len(folders)} run folders could not be stored (the reasons are above); the others are"
+        )
     if not changed:
         print(f"nothing to do: all {len(folders)} runs are in the store", file=out)
     return 0
+
+
+def _tell(message: str) -> None:
+    print(clean(message), file=sys.stderr, flush=True)
 
 
 def init(database: str | None, admin: str, passwords: Path) -> int:
@@ -62,7 +69,9 @@ def init(database: str | None, admin: str, passwords: Path) -> int:
     known = _passwords(passwords)
     for step, target in ((0, "postgres"), (1, name)):
         try:
-            conninfo = make_conninfo("", **{"user": admin, **settings, "dbname": target, "connect_timeout": 10})
+            conninfo = make_conninfo(
+                "", **{"user": admin, "connect_timeout": 10, **NETWORK, **settings, "dbname": target}
+            )
             connection = psycopg.connect(conninfo, autocommit=True)
         except psycopg.OperationalError as error:
             raise StoreUsageError(

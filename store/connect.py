@@ -8,18 +8,23 @@ password; passwords come from PGPASSFILE or the file of mode 0600 beside that st
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from store import answering
 from store.errors import StoreError, StoreUsageError
 
 Role = Literal["owner", "writer", "reader"]
 CONNECT_TIMEOUT_S = 10
+LOCK_TIMEOUT_S = 600
+"""For another command on the same run, which takes minutes where it has gigabytes."""
 
 
 def state_dir() -> Path:
@@ -62,19 +67,26 @@ def connected(role: Role, given: str | None = None, **options: Any) -> Iterator[
     passfile = state_dir() / "pgpass"
     if "PGPASSFILE" not in os.environ and passfile.is_file():
         settings.setdefault("passfile", str(passfile))
-    settings = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "warpbed", **settings}
+    settings = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "warpbed", **answering.NETWORK, **settings}
     try:
         connection = psycopg.connect(make_conninfo("", **settings), **options)
     except psycopg.OperationalError as error:
         raise StoreUsageError(_unreachable(settings, str(error))) from error
+    gone = threading.Event()
     try:
-        with connection:
+        with connection, answering.watched(connection, settings) as gone:
             connection.execute("SET search_path = warpbed, public")
+            connection.execute(sql.SQL("SET lock_timeout = {}").format(LOCK_TIMEOUT_S * 1000))
             connection.commit() if not connection.autocommit else None
             yield connection
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction) as error:
         raise StoreUsageError(
             f"{settings['user']}: {_first(error)}; `./warpbed store init` gives the roles their rights"
+        ) from error
+    except psycopg.errors.LockNotAvailable as error:
+        raise StoreError(
+            f"another command has held what this one needs for {LOCK_TIMEOUT_S // 60} min ({_first(error)}); nothing of this run is "
+            "stored. Once that has ended, run the same command again to resume"
         ) from error
     except psycopg.errors.DiskFull as error:
         raise StoreError(
@@ -82,8 +94,9 @@ def connected(role: Role, given: str | None = None, **options: Any) -> Iterator[
             "Free room or `./warpbed store forget` runs, then load again"
         ) from error
     except (psycopg.OperationalError, psycopg.InternalError) as error:
+        reason = f"no answer for {answering.PATIENCE_S} s, nor to a new connection: is it stopped?"
         raise StoreError(
-            f"the database went away or refused ({_first(error)}); nothing of this run is stored. "
+            f"the database went away or refused ({reason if gone.is_set() else _first(error)}); nothing of this run is stored. "
             "Once it is back, run the same command again to resume"
         ) from error
 

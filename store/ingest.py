@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -29,16 +29,17 @@ Outcome = Literal["stored", "replaced", "present"]
 BATCH_ROWS = 1 << 16
 
 
-def ingest(connection: psycopg.Connection[Any], folder: RunFolder) -> tuple[Outcome, int]:
+def ingest(
+    connection: psycopg.Connection[Any], folder: RunFolder, tell: Callable[[str], None] = lambda message: None
+) -> tuple[Outcome, int]:
     """Store a run; returns what was done and the rows written.
 
+    tell: takes what is waited for, if anything is
     Raises psycopg's errors, which store.connect turns into StoreError, and StoreUsageError where the run's files cannot be
     read; nothing is stored then.
     """
     with connection.transaction():
-        # one ingestion of a run at a time, whoever does it
-        key = f"{folder.row.experiment}/{folder.row.run}"
-        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
+        _lock(connection, f"{folder.row.experiment}/{folder.row.run}", tell)
         row = connection.execute(
             "SELECT run_id, digest FROM runs WHERE experiment = %s AND run = %s",
             [folder.row.experiment, folder.row.run],
@@ -57,6 +58,20 @@ def ingest(connection: psycopg.Connection[Any], folder: RunFolder) -> tuple[Outc
             for table, group in itertools.groupby(parts, key=lambda part: part.table):
                 rows += copy_parts(connection, table, group)
     return ("stored" if row is None else "replaced"), rows
+
+
+def _lock(connection: psycopg.Connection[Any], key: str, tell: Callable[[str], None]) -> None:
+    """One ingestion of a run at a time, whoever does it. Raises StoreUsageError where another one takes longer than lock_timeout."""
+    row = connection.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [key]).fetchone()
+    if row is not None and row[0]:
+        return
+    tell(f"{key}: waiting for another command that stores this run")
+    try:
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
+    except psycopg.errors.LockNotAvailable as error:
+        raise StoreUsageError(
+            f"{key}: another command has not finished storing this run; is it stopped? Once it has ended, run the same command again"
+        ) from error
 
 
 @contextlib.contextmanager
