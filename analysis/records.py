@@ -7,6 +7,7 @@ million packets needs the memory of what is kept of it, not of all its columns.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,16 +57,16 @@ def grouped(path: Path, by: Sequence[str], columns: Sequence[str]) -> Iterator[t
 
 def collect(path: Path, by: Sequence[str], columns: Sequence[str]) -> dict[Key, Columns]:
     """All rows of each key, in file order."""
-    pieces: dict[Key, list[Columns]] = {}
+    # arrays that grow in place: pieces to be joined in the end would take twice the memory
+    grown: dict[Key, dict[str, array[float]]] = {}
     for key, part in grouped(path, by, columns):
-        pieces.setdefault(key, []).append(part)
-        if len(pieces) > MOST_KEYS:
-            raise RecordsError(f"{path}: more than {MOST_KEYS} {' and '.join(by)}s; {_again(path)}")
-    # each column's pieces go as soon as it is whole
-    return {
-        key: {name: np.concatenate([part.pop(name) for part in parts]) for name in dict.fromkeys(columns)}
-        for key, parts in pieces.items()
-    }
+        if key not in grown:
+            if len(grown) == MOST_KEYS:
+                raise RecordsError(f"{path}: more than {MOST_KEYS} {' and '.join(by)}s; {_again(path)}")
+            grown[key] = {name: array("d") for name in columns}
+        for name, values in part.items():
+            grown[key][name].frombytes(values.tobytes())
+    return {key: {name: np.frombuffer(values) for name, values in whole.items()} for key, whole in grown.items()}
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
