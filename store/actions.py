@@ -221,7 +221,7 @@ def _told(read: Callable[[T], R], what: T) -> R | None:
     try:
         return read(what)
     except StoreUsageError as error:
-        print(clean_lines(str(error)), file=sys.stderr)
+        print(error.shown, file=sys.stderr)
         return None
 
 

@@ -120,7 +120,9 @@ def surroundings(parts: Sequence[Part]) -> Iterator[Source]:
         module_sources = build.get("module_sources")
         listed = dict(module_sources) if isinstance(module_sources, dict) else {}
         recorded = {f"kernels/modules/{name}": digest for name, digest in listed.items()}
-        recorded |= {f"kernels/patches/{one['name']}": one["sha256"] for one in build.get("patches", ())}
+        patches = build.get("patches")
+        applied = [one for one in patches if isinstance(one, dict)] if isinstance(patches, list) else []
+        recorded |= {f"kernels/patches/{one.get('name')}": one.get("sha256") for one in applied}
         for name, digest in recorded.items():
             if (ROOT / name).is_file() and sha256_of(ROOT / name) == digest:
                 sources[name] = ROOT / name

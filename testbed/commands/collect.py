@@ -94,12 +94,12 @@ def _folders(paths: list[Path], *, named: bool) -> tuple[list[dict[str, Any]], l
         try:
             finish(folder)
         except (CollectError, AnalysisError, UsageError, OSError) as error:
+            if len(folders) == 1 and isinstance(error, UsageError | OSError):
+                raise
+            told = error if isinstance(error, UsageError) else WarpbedError(f"{folder}: {error}")
             if len(folders) == 1:
-                raise (
-                    error if isinstance(error, UsageError | OSError) else WarpbedError(f"{folder}: {error}")
-                ) from error
-            # of an experiment, the others can still be collected
-            print(clean_lines(str(error) if str(folder) in str(error) else f"{folder}: {error}"), file=sys.stderr)
+                raise told from error
+            print(told.shown, file=sys.stderr)  # of an experiment, the others can still be collected
             if not isinstance(error, DroppedError):  # whose records are as they were made
                 wrong.append(folder)
             continue
