@@ -93,8 +93,8 @@ def python(program: Path, *options: str, root: Path = HOST_ROOT) -> list[str]:
 
 
 def places(kernel: Kernel, root: Path = HOST_ROOT) -> list[Path]:
-    """What a guest needs of this machine beside its programs, the checkout and the run's folder."""
-    return [kernel.linux, kernel.modules, *([] if root == HOST_ROOT else [root])]
+    """What a guest needs of this machine beside its programs and the run's folder."""
+    return [ROOT, kernel.linux, kernel.modules, *([] if root == HOST_ROOT else [root])]
 
 
 def caged(cpu: int | str, folder: Path, line: Sequence[str], places: Sequence[Path] = ()) -> list[str]:

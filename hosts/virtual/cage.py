@@ -3,8 +3,8 @@
 
     python -I cage.py CPU FOLDER [PLACE ...] -- PROGRAM [ARGUMENT ...]
 
-The program gets namespaces of its own: a tree of folders in which there is nothing but the distribution's programs, the checkout and
-the PLACEs, all read-only, FOLDER, and a private tmpfs on /dev/shm (where the guest's memory lives). Unix sockets and FIFOs of other
+The program gets namespaces of its own: a tree of folders in which there is nothing but the distribution's programs and the PLACEs
+(folders or files), all read-only, FOLDER, and a private tmpfs on /dev/shm (where the guest's memory lives). Unix sockets and FIFOs of other
 programs, which a read-only mount would not keep it from, are not in that tree. /dev has a few harmless devices, there is no network
 but an empty one, and a PID namespace, so all that it starts ends with it. It has no capability and can get none: of root's it keeps
 those that open files whatever their mode, because the run's folder may lie below a folder of another user; what they could write is
@@ -23,8 +23,7 @@ import resource
 import sys
 from collections.abc import Sequence
 
-ROOT = os.path.abspath(f"{__file__}/../../..")
-sys.path.insert(0, ROOT)  # a program of its own, which starts with an empty path
+sys.path.insert(0, os.path.abspath(f"{__file__}/../../.."))  # a program of its own, which starts with an empty path
 
 from base.linux import (
     CLONE_NEWIPC,
@@ -80,10 +79,7 @@ def _own_mounts(folder: str, places: Sequence[str]) -> None:
     read_only("/", recursive=True)  # and so all that is mounted from it
     links = {name: os.readlink(f"/{name}") for name in PROGRAMS if os.path.islink(f"/{name}")}
     seen = [f"/{name}" for name in PROGRAMS if name not in links and os.path.isdir(f"/{name}")]
-    seen += [
-        *sorted([ROOT, *places], key=len),
-        folder,
-    ]  # what holds others before them, and last what is to be writable
+    seen += [*sorted(places, key=len), folder]  # what holds others before them, and last what is to be writable
     seen += [f"/dev/{name}" for name in DEVICES if os.path.exists(f"/dev/{name}")]
     with contextlib.ExitStack() as opened:
         fds = [(place, os.open(place, os.O_PATH)) for place in ("/proc", *seen)]

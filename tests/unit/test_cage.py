@@ -166,7 +166,9 @@ def test_the_caged_program_cannot_open_its_cage(tmp_path: Path, root: bool) -> N
         if os.getuid() == 0 and not root:
             os.chown(folder, 65534, 65534)
             user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        line = boot.caged(0, folder, [boot.SYSTEM_PYTHON, "-I", "-c", ESCAPES, str(checkout), str(folder), *sockets])
+        line = boot.caged(
+            0, folder, [boot.SYSTEM_PYTHON, "-I", "-c", ESCAPES, str(checkout), str(folder), *sockets], [checkout]
+        )
         line[line.index(str(boot.CAGE))] = str(checkout / boot.CAGE.relative_to(lab.ROOT))
         done = subprocess.run(
             [*user, *line], capture_output=True, text=True, env=boot.environment(), timeout=60, check=False
