@@ -18,7 +18,8 @@ from typing import Any, cast
 
 import pytest
 
-from analysis.verdict import Evidence, _cage
+from analysis import verdict
+from analysis.verdict import Evidence, _cage, _confined
 from base.errors import WarpbedError
 from hosts.base import Execution
 from hosts.virtual import boot, cage
@@ -60,6 +61,23 @@ def test_a_run_without_a_cage_is_suspect_and_says_why(tmp_path: Path, monkeypatc
     [reason] = _cage(Evidence(nothing, {}, tmp_path, done.stderr + done.stdout))
     assert (reason.rule, reason.severity) == ("uncaged", "warning")
     assert list(_cage(Evidence(nothing, {}, tmp_path, "Linux version 7.2\ncagey\n"))) == []
+
+
+def test_a_service_of_a_campaign_that_lacked_its_read_only_world_makes_the_run_suspect(tmp_path: Path) -> None:
+    nothing = cast("Any", None)
+    had = {"uid": 61184, "capabilities": 0, "no_new_privs": True, "read_only": True}
+    for lacking, words in (
+        ({"read_only": False}, "a read-only world of its own"),
+        ({"no_new_privs": False}, "a bar to capabilities"),
+        ({"uid": 0, "read_only": None}, "a user of its own, a read-only world of its own"),
+    ):
+        facts = {"confined": {"receiver": {**had, **lacking}}}
+        [reason] = _confined(Evidence(nothing, facts, tmp_path, ""))
+        assert (reason.rule, reason.severity) == ("unconfined", "warning")
+        assert reason.message.startswith(f"the receiver's service ran without {words}; ")
+    assert list(_confined(Evidence(nothing, {"confined": {"receiver": had}}, tmp_path, ""))) == []
+    assert list(_confined(Evidence(nothing, {}, tmp_path, ""))) == []
+    assert _confined in verdict.RULES and _cage in verdict.RULES
 
 
 def test_no_other_variable_of_the_caller_reaches_the_guest(monkeypatch: pytest.MonkeyPatch) -> None:
