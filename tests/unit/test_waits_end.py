@@ -33,6 +33,7 @@ from hosts.nodes import station
 from hosts.nodes.station import Station, StationError
 from hosts.remote import Remote
 from hosts.virtual.console import Console
+from plan.model import Module
 from playbooks.library import warpbed_lab
 from tests import lab
 from tests.waiting import wait_until
@@ -111,13 +112,13 @@ def test_modprobe_that_stands_still_is_given_up(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(local, "PREPARE_S", 0.2)
     monkeypatch.setattr(local, "loaded_modules", list)
     with pytest.raises(subprocess.SubprocessError, match=r"modprobe.* timed out"):
-        local._load(cast(Any, local.Module("tcp_vegas")))
+        local._load(Module("tcp_vegas"))
 
 
 def test_a_kernel_whose_abilities_are_not_found_out_in_time_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/cat")
     monkeypatch.setattr(probe, "ATTEMPTS_S", 0.2)
-    monkeypatch.setattr(probe.subprocess, "run", lambda line, **how: _run_stuck(how["timeout"]))
+    monkeypatch.setattr(subprocess, "run", lambda line, **how: _run_stuck(how["timeout"]))
     [problem] = probe._kernel_problems(cast(Any, None))
     assert "was not found out within 0 s; run it with --host virtual" in problem
 
