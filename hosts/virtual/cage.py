@@ -152,6 +152,8 @@ def main(arguments: list[str]) -> int:
         return _exit_code(child)
     os.waitpid(child, 0)
     if os.environ.get("WARPBED_CAGE") == "required":
+        remedy = "let this machine make user namespaces (docs/image.md), or unset it for a run without a cage"
+        print(f"WARPBED_CAGE=required: nothing was started; {remedy}", file=sys.stderr, flush=True)
         return EXIT_NO_CAGE
     # the child has left; this process is where it was
     os.environ["TMPDIR"] = memory_place()

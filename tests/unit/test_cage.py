@@ -51,6 +51,7 @@ def test_a_cage_that_is_required_and_cannot_be_had_starts_nothing(
     monkeypatch.setenv("WARPBED_CAGE", "required")
     done = uncaged(tmp_path)
     assert (done.returncode, done.stdout) == (NO_CAGE, ""), done.stderr
+    assert done.stderr.startswith("cage: ") and "WARPBED_CAGE=required: nothing was started; let this" in done.stderr
 
 
 def test_a_run_without_a_cage_is_suspect_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
