@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,8 +22,11 @@ BUFFER_BYTES = 1 << 20
 As coreutils' stdbuf does it, but without the process that it is: one more would draw random numbers, and the kernel may draw the secret of
 its ports and sequence numbers after it. Where the library is missing, ld.so says so and tcpdump writes as ever.
 """
+LINE_BYTES = 1 << 16
 WHOLE_PACKET = 262144
 """tcpdump's own largest snapshot length."""
+READY_TIMEOUT_S = 60.0
+"""From its start to its word that it listens; a guest's clock stands still while its CPU is busy with that."""
 STOP_TIMEOUT_S = 30.0
 
 
@@ -68,13 +73,25 @@ class TcpdumpCapture:
                 preexec_fn=before,
             )
         self._words: list[str] = []
+        if not self._listens():
+            self.kill()
+            raise self._failure()
+
+    def _listens(self) -> bool:
+        """Wait for tcpdump's word that it captures; False where it ends instead. Raises RunError where it does neither."""
         assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._words.append(line.strip())
-            if "listening on" in line:
-                return
-        self._process.wait()
-        raise self._failure()
+        said, until_s = b"", time.monotonic() + READY_TIMEOUT_S
+        while b"listening on" not in said or not said.endswith(b"\n"):
+            if not select.select([self._process.stderr], [], [], max(0.0, until_s - time.monotonic()))[0]:
+                self.kill()
+                message = f"tcpdump did not say within {READY_TIMEOUT_S:.0f} s that it listens"
+                raise RunError("capture", self.interface, message)
+            data = os.read(self._process.stderr.fileno(), LINE_BYTES)
+            said = (said + data)[-LINE_BYTES:]
+            if not data:
+                break
+        self._words = [line.strip() for line in said.decode(errors="replace").splitlines()]
+        return b"listening on" in said
 
     def check_running(self) -> None:
         if self._process.poll() is not None and not self.is_full():
@@ -103,6 +120,8 @@ class TcpdumpCapture:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
 
     def _failure(self) -> RunError:
         if self._process.stderr is not None and not self._process.stderr.closed:

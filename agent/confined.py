@@ -42,11 +42,12 @@ def facts(pid: int) -> dict[str, Any]:
     status = dict(line.split(":\t", 1) for line in (folder / "status").read_text().splitlines() if ":\t" in line)
     limits = {line[:26].strip(): line[26:47].strip() for line in (folder / "limits").read_text().splitlines()[1:]}
     root = next(line for line in (folder / "mounts").read_text().splitlines() if line.split()[1] == "/")
+    own_mounts = os.readlink(folder / "ns/mnt") != os.readlink("/proc/self/ns/mnt")
     return {
         "uid": int(status["Uid"].split()[0]),
         "capabilities": int(status["CapEff"], 16),
         "no_new_privs": status["NoNewPrivs"] == "1",
-        "read_only": "ro" in root.split()[3].split(","),
+        "read_only": own_mounts and "ro" in root.split()[3].split(","),
         "memory_bytes": limits["Max address space"],
         "cpu_s": limits["Max cpu time"],
         "file_bytes": limits["Max file size"],
@@ -85,7 +86,9 @@ def start(
         ):
             resource.setrlimit(kind, (limit, limit))
         if user is not None:
-            with contextlib.suppress(OSError):  # a container that allows no mounts: file modes protect it alone
+            with contextlib.suppress(
+                OSError
+            ):  # a container that allows no mounts: file modes alone protect it, and the verdict says so
                 unshare(CLONE_NEWNS | CLONE_NEWIPC)
                 mount("none", "/", "", MS_PRIVATE_REC)
                 read_only("/", recursive=True)

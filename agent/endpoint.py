@@ -31,6 +31,8 @@ from base.errors import WarpbedError
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 READY_S = 20.0
 CLOSE_S = 15.0
+ANSWER_S = 10.0
+"""Of a program that only tells something."""
 TRACE_TIMEOUT_S = 120.0
 HOP = re.compile(r"^\s*(\d+)\s+(.*)$")
 
@@ -87,7 +89,10 @@ def _probe(root: Path, request: dict[str, Any]) -> dict[str, Any]:
 
 def interface_of(address: str) -> str | None:
     """Name of the interface that has an address; None where none has it."""
-    done = subprocess.run(["ip", "-j", "-4", "addr", "show"], capture_output=True, text=True)
+    try:
+        done = subprocess.run(["ip", "-j", "-4", "addr", "show"], capture_output=True, text=True, timeout=ANSWER_S)
+    except subprocess.TimeoutExpired as error:
+        raise RequestError(f"ip did not answer within {ANSWER_S:.0f} s") from error
     for entry in json.loads(done.stdout or "[]"):
         if any(info.get("local") == address for info in entry.get("addr_info", [])):
             return str(entry["ifname"])
@@ -97,7 +102,7 @@ def interface_of(address: str) -> str | None:
 def _clock() -> dict[str, Any]:
     """What chrony says of this host's clock; "source" is None where chrony does not run."""
     try:
-        done = subprocess.run(["chronyc", "-n", "-c", "tracking"], capture_output=True, text=True, timeout=10)
+        done = subprocess.run(["chronyc", "-n", "-c", "tracking"], capture_output=True, text=True, timeout=ANSWER_S)
     except (OSError, subprocess.TimeoutExpired):
         return {"source": None}
     fields = done.stdout.strip().split(",")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent import queue_words
+from agent.errors import RunError
 from agent.namespaces import entered, read_offloads, read_sysctls
 
 RECORDED_SYSCTLS = (
@@ -34,6 +35,8 @@ RECORDED_SYSCTLS = (
     "net.ipv4.tcp_pacing_ca_ratio",
     "net.ipv4.ip_forward",
 )
+ANSWER_S = 30.0
+"""Of a program that only tells something."""
 TOOLS = {
     "iperf3": ["iperf3", "--version"],
     "tcpdump": ["tcpdump", "--version"],
@@ -70,7 +73,10 @@ def node(pid: int, interfaces: list[str]) -> dict[str, Any]:
     IP identifications of a run's pings.
     """
     with entered(pid):
-        done = subprocess.run(["tc", "qdisc", "show"], capture_output=True, text=True)
+        try:
+            done = subprocess.run(["tc", "qdisc", "show"], capture_output=True, text=True, timeout=ANSWER_S)
+        except subprocess.TimeoutExpired as error:
+            raise RunError("environment", "tc", f"tc qdisc show: not done after {ANSWER_S:.0f} s") from error
         return {
             "interfaces": {str(index): name for index, name in socket.if_nameindex()},
             "sysctls": read_sysctls(RECORDED_SYSCTLS),
@@ -90,8 +96,8 @@ def tools() -> Mapping[str, str | None]:
     versions: dict[str, str | None] = {}
     for name, command in TOOLS.items():
         try:
-            done = subprocess.run(command, capture_output=True, text=True)
-        except OSError:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_S)
+        except (OSError, subprocess.TimeoutExpired):
             versions[name] = None
             continue
         lines = (done.stdout + done.stderr).splitlines()

@@ -10,6 +10,8 @@ the machine's own interface instead of one of a pair:
 
 from __future__ import annotations
 
+import contextlib
+import select
 import subprocess
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from network.qdisc_netlink import OwnQdisc
 from network.tc import Place, egress, wire
 from plan.model import Cabling, HostSettings, Plan
 
+GIVE_BACK_S, HOLD_S = 20.0, 20.0
 SYS_NET = Path("/sys/class/net")
 
 
@@ -78,12 +81,16 @@ class MachineNetwork:
         for holder, name, nic, mac in self._taken:
             lines = [f"link set {name} down", f"link set {name} address {mac}", f"link set {name} netns 1 name {nic}"]
             # in a process of its own: process 1 is this one, and its namespace must stay the machine's meanwhile
-            subprocess.run(
-                ["nsenter", "--target", str(self.pid(holder)), "--net", "ip", "-batch", "-"],
-                input="\n".join(lines) + "\n",
-                text=True,
-                capture_output=True,
-            )
+            with contextlib.suppress(
+                subprocess.TimeoutExpired
+            ):  # the kernel then does it, with the end of the namespace
+                subprocess.run(
+                    ["nsenter", "--target", str(self.pid(holder)), "--net", "ip", "-batch", "-"],
+                    input="\n".join(lines) + "\n",
+                    text=True,
+                    capture_output=True,
+                    timeout=GIVE_BACK_S,
+                )
         self._taken = []
         for process in self._holders.values():
             process.kill()
@@ -102,9 +109,11 @@ class MachineNetwork:
         process = subprocess.Popen(
             ["mnexec", "-cdnp", "sleep", "infinity"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
         )
-        assert process.stdout is not None
-        process.stdout.readline()
         self._holders[name] = process
+        assert process.stdout is not None
+        if not select.select([process.stdout], [], [], HOLD_S)[0]:
+            raise RunError("network", name, f"mnexec did not make its namespace within {HOLD_S:.0f} s")
+        process.stdout.readline()
 
     def _connect(self, interface: Interface) -> None:
         number, nic = self._cabling.numbers[interface.name], self._nic(interface)

@@ -30,6 +30,8 @@ from network.qdisc_netlink import OwnQdisc, create
 from network.rtnetlink import Batch, End, Request, address, neighbour, route, up, veth
 from network.tc import Place, egress, wire
 
+BATCH_S = 300.0
+"""For hundreds of commands at once."""
 QUIET = {"accept_ra": "0", "autoconf": "0", "addr_gen_mode": "1", "accept_dad": "0", "dad_transmits": "0"}
 """Sysctls of an interface, so that nothing is sent for IPv6 but what is asked for."""
 
@@ -43,7 +45,10 @@ def batch(tool: str, lines: Iterable[str]) -> None:
     text = "\n".join(lines)
     if not text:
         return
-    done = subprocess.run([tool, "-batch", "-"], input=text + "\n", text=True, capture_output=True)
+    try:
+        done = subprocess.run([tool, "-batch", "-"], input=text + "\n", text=True, capture_output=True, timeout=BATCH_S)
+    except subprocess.TimeoutExpired as error:
+        raise BuildError(f"{tool} -batch: not done after {BATCH_S:.0f} s\n{text}") from error
     if done.returncode:
         raise BuildError(f"{tool} -batch failed: {done.stderr.strip()}\n{text}")
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from analysis import calibration, limits, realtime
 from analysis.results import Reason
-from analysis.wide_area import clock_reasons
+from analysis.wide_area import clock_reasons, service_reasons
 from network.direction import Direction
 from network.frames import BARE_ACK_BYTES, FULL_FRAME_BYTES, IP_TCP_HEADER_BYTES, MTU_BYTES
 from network.model import Interface, address_plan, idle_rtt_bounds_ns
@@ -314,6 +314,11 @@ def _cage(e: Evidence) -> Iterator[Reason]:
             yield Reason("uncaged", "warning", message)
 
 
+def _confined(e: Evidence) -> Iterator[Reason]:
+    for message in service_reasons(e.facts.get("confined", {})):
+        yield Reason("unconfined", "warning", message)
+
+
 def _kernel(e: Evidence) -> Iterator[Reason]:
     for line in e.console.splitlines():
         if re.search(r"WARNING: .*CPU", line) or "UBSAN:" in line:
@@ -343,6 +348,7 @@ RULES: tuple[Callable[[Evidence], Iterator[Reason]], ...] = (
     _buffer,
     _limits,
     _cage,
+    _confined,
     _kernel,
     _realtime,
     _campaign_clocks,

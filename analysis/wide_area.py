@@ -7,6 +7,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 
+def service_reasons(confined: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Where the service that the peer's packets reach lacked some of what keeps it from its host (agent.confined)."""
+    for side, had in sorted(confined.items()):
+        lacks = [
+            what
+            for what, is_there in (
+                ("a user of its own", had.get("uid") != 0),
+                ("a bar to capabilities", had.get("capabilities") == 0 and had.get("no_new_privs") is True),
+                ("a read-only world of its own", had.get("read_only") is True),
+            )
+            if not is_there
+        ]
+        if lacks:
+            yield f"the {side}'s service ran without {', '.join(lacks)}; its host may forbid mounts, as containers do"
+
+
 def clock_reasons(circumstances: Mapping[str, Any]) -> Iterator[str]:
     """Where an end's clock differs by more than the campaign allows from the controlling host's (docs/wan.md).
 

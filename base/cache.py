@@ -12,6 +12,8 @@ import hashlib
 import json
 import os
 import shutil
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 
 ASIDE = ".aside-"
 LOCKS = ".locks"
+PATIENCE_S = 3600.0
+"""How long another process may hold what this one needs: longer than any build takes."""
+NOTICE_S = 5.0
+"""After so long the user hears what is waited for."""
+LOOK_S = 0.05
 
 
 @contextlib.contextmanager
@@ -29,6 +36,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[int | None]:
     """Hold an exclusive lock on `path` and give its descriptor, or None if it is held elsewhere and `wait` is false.
 
     Pass the descriptor on to long-running children: the lock then outlives a killed owner until they are gone too.
+    Raises WarpbedError where it does not become free.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,14 +44,51 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[int | None]:
     except OSError as error:
         raise WarpbedError(f"cannot write the cache: {error}\nWARPBED_CACHE sets another folder") from error
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield None
-        else:
-            yield descriptor
+        if wait:
+            _wait_for(descriptor, path)
+        yield descriptor if wait or _take(descriptor) else None
     finally:
         os.close(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _wait_for(descriptor: int, path: Path) -> None:
+    """Take the lock once it is free; says what is waited for where that takes some time, and gives up in the end."""
+    begun_s, is_told = time.monotonic(), False
+    while not _take(descriptor):
+        waited_s = time.monotonic() - begun_s
+        if waited_s > PATIENCE_S:
+            message = f"{path}: still held after {waited_s:.0f} s by {_holder(descriptor)}"
+            raise WarpbedError(f"{message}; end that process where it makes no progress, then try again")
+        if waited_s > NOTICE_S and not is_told:
+            is_told = True
+            print(f"waiting for {path}, which is held by {_holder(descriptor)}", file=sys.stderr, flush=True)
+        time.sleep(LOOK_S)
+
+
+def _holder(descriptor: int) -> str:
+    """Who holds the lock of an open file, as the kernel tells it."""
+    wanted = f":{os.fstat(descriptor).st_ino}"
+    with contextlib.suppress(OSError, IndexError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            fields = line.split()  # 1: FLOCK ADVISORY WRITE <process> <major>:<minor>:<inode> 0 EOF
+            if fields[1] == "FLOCK" and fields[5].endswith(wanted):
+                return _named(int(fields[4]))
+    return "another process"
+
+
+def _named(pid: int) -> str:
+    try:
+        return f"process {pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
+    except OSError:
+        return f"what process {pid} has started, which has ended itself"
 
 
 @contextlib.contextmanager

@@ -15,12 +15,14 @@ from pathlib import Path
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
 CLONE_NEWIPC = 0x08000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND = 1, 2, 4, 0x1000
-MS_PRIVATE_REC = 0x4000 | 0x40000
+MS_REC = 0x4000
+MS_PRIVATE_REC = MS_REC | 0x40000
+MNT_DETACH = 2
 REBOOT_POWER_OFF = 0x4321FEDC
 SYSLOG_CONSOLE_LEVEL, LOG_ALL = 8, 8
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_TIMERSLACK, PR_SET_NO_NEW_PRIVS = 1, 24, 29, 38
 SIOCETHTOOL = 0x8946
-SYS_CAPSET, SYS_FINIT_MODULE, SYS_MOUNT_SETATTR = 126, 313, 442
+SYS_CAPGET, SYS_CAPSET, SYS_PIVOT_ROOT, SYS_FINIT_MODULE, SYS_MOUNT_SETATTR = 125, 126, 155, 313, 442
 """Of x86-64."""
 CAPABILITY_VERSION = 0x20080522
 AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = -100, 0x8000, 1
@@ -62,15 +64,30 @@ def read_only(path: str, recursive: bool, on: bool = True) -> None:
     checked(result, f"mount_setattr {path}")
 
 
+def pivot_root() -> None:
+    """Make the current folder, a mount, this process's root; the old one is mounted on it until `leave_old_root`."""
+    checked(libc.syscall(SYS_PIVOT_ROOT, b".", b"."), "pivot_root")
+
+
+def leave_old_root() -> None:
+    """Take away what `pivot_root` has left, from the same current folder."""
+    checked(libc.umount2(b".", MNT_DETACH), "umount of the old root")
+    os.chdir("/")
+
+
 def drop_capabilities(keep: Collection[int] = ()) -> None:
-    """Give up the capabilities of this process for good, but those to keep: nothing that it executes gets one back."""
+    """Give up the capabilities of this process for good, but those to keep of them: nothing that it executes gets one back."""
     checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     for capability in range(64):  # the kernel knows fewer
         if capability not in keep:
             libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-    kept = sum(1 << capability for capability in keep)
-    sets = struct.pack("=6I", *[kept & 0xFFFFFFFF] * 2, 0, *[kept >> 32] * 2, 0)  # effective, permitted, inheritable
-    checked(libc.syscall(SYS_CAPSET, struct.pack("=Ii", CAPABILITY_VERSION, 0), sets), "capset")
+    header, sets = struct.pack("=Ii", CAPABILITY_VERSION, 0), ctypes.create_string_buffer(24)
+    checked(libc.syscall(SYS_CAPGET, header, sets), "capget")
+    # effective, permitted, inheritable, of the first 32 and then of the others
+    _, low, _, _, high, _ = struct.unpack("=6I", sets.raw)
+    kept = sum(1 << capability for capability in keep) & (low | high << 32)
+    sets.raw = struct.pack("=6I", *[kept & 0xFFFFFFFF] * 2, 0, *[kept >> 32] * 2, 0)
+    checked(libc.syscall(SYS_CAPSET, header, sets), "capset")
 
 
 def unshare(flags: int) -> None:

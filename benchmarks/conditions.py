@@ -173,7 +173,8 @@ def _changed(change: Callable[[list[str]], list[str]]) -> Callable[[GuestKernel,
 
 def _randomized(line: list[str]) -> list[str]:
     """The host places the guest's kernel in memory at random, where that kernel lets it."""
-    cage, guest = line[:5], line[5:]
+    end = line.index("--") + 1
+    cage, guest = line[:end], line[end:]
     return [*cage, boot.SYSTEM_PYTHON, "-I", "-c", PERSONALITY, *guest]
 
 

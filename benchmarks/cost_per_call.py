@@ -82,8 +82,8 @@ def measure(kernel: GuestKernel, names: list[str], *, cpu: int, batches: int) ->
         guest = boot.python(HERE / "guest.py", str(batches), *names, "end")
         line = boot.arguments(kernel, 256, boot.SYSTEM_PYTHON, "loglevel=4", f"wb_out={work}", *guest)
         completed = subprocess.run(
-            boot.caged(cpu, work, line), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-            timeout=TIMEOUT_S,
+            boot.caged(cpu, work, line, boot.places(kernel)), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            errors="replace", timeout=TIMEOUT_S,
             env=boot.ENVIRONMENT, cwd="/", check=False,
         )  # fmt: skip
     costs = [Cost(name, *(int(ps) / 1e3 for ps in numbers)) for name, *numbers in LINE.findall(completed.stdout)]

@@ -6,15 +6,20 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from hosts.base import Execution, failure
+from hosts.lines import Lines
 from hosts.virtual.console import Console
 
 POLL_S = 0.5
+CHUNK_BYTES = 1 << 16
+END_S = 20.0
+"""How long a process that was told to end may take, and how long the kernel may take to end it."""
 SILENCE_S = float(os.environ.get("WARPBED_SILENCE_S", "120"))
 """An agent says where it is once a second; building, and ending of applications, take longer."""
 
@@ -59,27 +64,34 @@ def follow(
     """Read what the process prints until it ends; returns why it has to be stopped before, else None."""
     assert process.stdout is not None
     patience = patience or Silence()
-    os.set_blocking(process.stdout.fileno(), False)
-    rest = b""
+    said = Lines(log)
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
             if run.cancelled():
                 return failure("run", patience.who, "interrupted")
             if selector.select(POLL_S):
-                data = process.stdout.read()
-                if data == b"":
+                data = os.read(process.stdout.fileno(), CHUNK_BYTES)
+                if not data:
                     return None
-                if data:
-                    log.write(data)
-                    log.flush()
-                    *lines, rest = (rest + data).split(b"\n")
-                    heard = [console.line(line.decode(errors="replace").rstrip("\r")) for line in lines]
-                    if any(heard):
-                        patience.moved()
-                        run.progress(console.virtual_s)
+                heard = [console.line(line) for line in said.take(data)]
+                if any(heard):
+                    patience.moved()
+                    run.progress(console.virtual_s)
             if (reason := patience.exhausted(console.virtual_s)) is not None:
                 return failure("watchdog", patience.who, reason)
+
+
+def ended(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process that was told to end; one that does not is killed."""
+    try:
+        return process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    try:
+        return process.wait(END_S)
+    except subprocess.TimeoutExpired:  # it hangs in the kernel, which nobody can end
+        return -signal.SIGKILL
 
 
 def facts_of(folder: Path) -> dict[str, Any]:

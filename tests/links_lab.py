@@ -73,8 +73,8 @@ def send(
         *boot.shares(kernel, folder), *boot.python(lab.ROOT / "tests/guest_links.py"), start_ns=1, seed=seed,
     )  # fmt: skip
     done = subprocess.run(
-        boot.caged(min(os.sched_getaffinity(0)), folder, line), capture_output=True, text=True, check=False,
-        stdin=subprocess.DEVNULL, env=boot.ENVIRONMENT,
+        boot.caged(min(os.sched_getaffinity(0)), folder, line, boot.places(kernel)), capture_output=True, text=True,
+        check=False, stdin=subprocess.DEVNULL, env=boot.ENVIRONMENT,
     )  # fmt: skip
     assert f"{PREFIX}done" in done.stdout, done.stdout + done.stderr
     return {name: np.fromfile(folder / f"s>{nodes[name]}.bin", RECORD) for name in jobs}

@@ -20,11 +20,12 @@ from hosts.local import probe
 from hosts.local.undo import BusyError, Undo, loaded_modules, undoing
 from hosts.realtime import in_real_time, modules_of
 from hosts.virtual.console import Console
-from hosts.watch import error_of, facts_of, follow
+from hosts.watch import ended, error_of, facts_of, follow
 from plan.model import Module, Plan
 from schema.model import Experiment
 
 SYSTEM_PYTHON = "/usr/bin/python3"
+PREPARE_S = 60.0
 TRACING = Path("/sys/kernel/tracing")
 ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 
@@ -78,26 +79,30 @@ def _execute(run: Execution, modules: Sequence[Module], undo: Undo) -> tuple[dic
     with open(run.folder / "console.log", "wb") as log:
         try:
             tracing = _prepare(run.plan, modules, undo)
-        except (OSError, subprocess.CalledProcessError) as error:
+        except (OSError, subprocess.SubprocessError) as error:
             message = getattr(error, "stderr", "") or str(error)
             return failure("prepare", "local", message.strip()), console, 1
-        process = subprocess.Popen(
-            [SYSTEM_PYTHON, "-B", "-P", "-m", "agent.host", str(run.folder), str(tracing)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=_environment(),
-            cwd="/",
-        )
+        process = _start(run.folder, tracing)
         try:
             stopped = follow(process, console, log, run)
         finally:
             assert process.stdin is not None
-            process.stdin.close()  # the agent ends what it has started and goes
-            code = process.wait()
+            process.stdin.close()  # the agent ends what it has started and goes; so does that where the agent is killed
+            code = ended(process)
             assert process.stdout is not None
             process.stdout.close()
     return stopped, console, code
+
+
+def _start(folder: Path, tracing: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [SYSTEM_PYTHON, "-B", "-P", "-m", "agent.host", str(folder), str(tracing)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=_environment(),
+        cwd="/",
+    )
 
 
 def _environment() -> Mapping[str, str]:
@@ -128,7 +133,7 @@ def _prepare(plan: Plan, modules: Sequence[Module], undo: Undo) -> Path:
             _write(Path(f"/sys/module/tcp_{cca}/parameters/{name}"), value, undo)
     if not (TRACING / "instances").is_dir():
         undo.add("umount", str(TRACING))
-        subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACING], check=True, capture_output=True, text=True)
+        _ran("mount", "-t", "tracefs", "tracefs", str(TRACING))
     instance = TRACING / "instances" / f"warpbed-{uuid.uuid4().hex[:8]}"
     undo.add("rmdir", str(instance))
     instance.mkdir()
@@ -145,4 +150,9 @@ def _load(module: Module) -> None:
     parameters = [f"{key}={value}" for key, value in module.params.items()]
     if name in loaded_modules():
         raise OSError(f"module {name} is loaded already, perhaps with other parameters; unload it with rmmod {name}")
-    subprocess.run(["modprobe", name, *parameters], check=True, capture_output=True, text=True)
+    _ran("modprobe", name, *parameters)
+
+
+def _ran(*command: str) -> None:
+    """Raises subprocess.SubprocessError where it fails or does not end."""
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=PREPARE_S, stdin=subprocess.DEVNULL)

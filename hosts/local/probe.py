@@ -56,6 +56,8 @@ ATTEMPTS: dict[str, list[str]] = {
     "matchall": ["tc filter add dev wbp1 ingress matchall action mirred egress redirect dev wbp0"],
     "port rules": ["ip rule add ipproto tcp sport 10001-10002 lookup 1000"],
 }
+ATTEMPTS_S = 120.0
+"""For all of them, which load modules."""
 NEEDS = {
     "veth": "CONFIG_VETH",
     "tbf": "CONFIG_NET_SCH_TBF",
@@ -82,9 +84,12 @@ def problems(plan: Plan) -> list[str]:
 
 
 def _kernel_problems(plan: Plan) -> Iterator[str]:
-    completed = subprocess.run(
-        [sys.executable, "-P", "-m", "hosts.local.probe"], capture_output=True, text=True, cwd=ROOT
-    )
+    line = [sys.executable, "-P", "-m", "hosts.local.probe"]
+    try:
+        completed = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=ATTEMPTS_S)
+    except subprocess.TimeoutExpired:
+        yield f"what this kernel ({os.uname().release}) can do was not found out within {ATTEMPTS_S:.0f} s; {ELSEWHERE}"
+        return
     if completed.returncode:
         yield f"no network namespace can be made here: {completed.stderr.strip().splitlines()[-1:]}; {ELSEWHERE}"
         return

@@ -70,13 +70,13 @@ def take_back(list_file: str) -> None:
     except (OSError, ValueError):
         return
     for kind, *arguments in reversed(steps):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             if kind == "write":
                 Path(arguments[0]).write_text(arguments[1])
             elif kind == "rmdir":
                 _remove(arguments[0])
             elif kind == "umount":
-                subprocess.run(["umount", arguments[0]], stdin=subprocess.DEVNULL, capture_output=True)
+                subprocess.run(["umount", arguments[0]], stdin=subprocess.DEVNULL, capture_output=True, timeout=HELD_S)
             elif kind == "modules":
                 _unload(set(arguments))
     file.unlink(missing_ok=True)
@@ -107,4 +107,4 @@ def _unload(before: set[str]) -> None:
     for _ in range(3):
         for name in loaded_modules():
             if name not in before:
-                subprocess.run(["rmmod", name], stdin=subprocess.DEVNULL, capture_output=True)
+                subprocess.run(["rmmod", name], stdin=subprocess.DEVNULL, capture_output=True, timeout=HELD_S)

@@ -92,9 +92,14 @@ def python(program: Path, *options: str, root: Path = HOST_ROOT) -> list[str]:
     return ["--", "-B", "-I", *started, *options]
 
 
-def caged(cpu: int | str, folder: Path, line: Sequence[str]) -> list[str]:
-    """A command line in the cage, which can write in one folder only."""
-    return [SYSTEM_PYTHON, "-I", str(CAGE), str(cpu), str(folder), *line]
+def places(kernel: Kernel, root: Path = HOST_ROOT) -> list[Path]:
+    """What a guest needs of this machine beside its programs and the run's folder."""
+    return [ROOT, kernel.linux, kernel.modules, *([] if root == HOST_ROOT else [root])]
+
+
+def caged(cpu: int | str, folder: Path, line: Sequence[str], places: Sequence[Path] = ()) -> list[str]:
+    """A command line in the cage, which can write in one folder only, and of others sees `places` and what any program needs."""
+    return [SYSTEM_PYTHON, "-I", str(CAGE), str(cpu), str(folder), *map(str, places), "--", *line]
 
 
 def _quoted(path: Path) -> str:

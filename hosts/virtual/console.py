@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import deque
 from dataclasses import dataclass, field
@@ -46,11 +47,12 @@ class Console:
     def _message(self, message: str) -> bool:
         word, _, rest = message.partition(" ")
         if word == "running":
-            self.virtual_s = float(rest)
+            with contextlib.suppress(ValueError):
+                self.virtual_s = float(rest)
         elif word == "built":
             self.built = True
         elif word == "done":
             self.done = True
         elif word == "error":
-            self.errors.append(rest)
+            self.errors = [*self.errors[-KEEP:], rest]
         return True

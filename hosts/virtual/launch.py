@@ -80,7 +80,7 @@ def command(kernel: GuestKernel, run: Execution) -> list[str]:
         seed=random_seed(run.seed),
         root=root,
     )
-    return boot.caged(run.cpu, run.folder, line)
+    return boot.caged(run.cpu, run.folder, line, boot.places(kernel, root))
 
 
 @functools.cache

@@ -100,6 +100,8 @@ OFFLOADS = {"tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
 """Name: ETHTOOL_G…, ETHTOOL_S… of linux/ethtool.h."""
 CLONE_NEWNET = 0x40000000
 STATE = "lab-state.json"
+COMMAND_S = 60.0
+"""For any command; some load a module."""
 
 
 class RefusedError(Exception):
@@ -108,9 +110,15 @@ class RefusedError(Exception):
 
 def output(*command: str) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_S).stdout
     except OSError:
         return ""
+    except subprocess.TimeoutExpired as error:
+        raise late(*command) from error
+
+
+def late(*command: str) -> RefusedError:
+    return RefusedError(f"{' '.join(command)}: not done after {COMMAND_S:.0f} s; the machine's log (dmesg) may say why")
 
 
 def offload(nic: str, name: str, value: int | None = None) -> int:
@@ -193,9 +201,13 @@ def attempt(lines: dict[str, list[str]]) -> dict[str, str]:
         else:
             for name, commands in lines.items():
                 for line in commands:
-                    completed = subprocess.run(line.split(), capture_output=True, text=True)
-                    if completed.returncode:
-                        failed[name] = (completed.stderr.strip().splitlines() or ["refused"])[-1]
+                    try:
+                        done = subprocess.run(line.split(), capture_output=True, text=True, timeout=COMMAND_S)
+                    except subprocess.TimeoutExpired:
+                        failed[name] = str(late(line))
+                        break
+                    if done.returncode:
+                        failed[name] = (done.stderr.strip().splitlines() or ["refused"])[-1]
         os.write(write, json.dumps(failed).encode())
         os._exit(0)
     os.close(write)
@@ -319,9 +331,13 @@ def restore(request: dict[str, Any], check: bool) -> dict[str, Any]:
         for line in nic_lines(now, name, was):
             sentences.append(f"ip {line}")
             if not check:
-                completed = subprocess.run(["ip", *line.split()], capture_output=True, text=True)
-                if completed.returncode:
-                    left.append(f"ip {line}: {completed.stderr.strip()}")
+                try:
+                    done = subprocess.run(["ip", *line.split()], capture_output=True, text=True, timeout=COMMAND_S)
+                except subprocess.TimeoutExpired:
+                    left.append(str(late("ip", line)))
+                    continue
+                if done.returncode:
+                    left.append(f"ip {line}: {done.stderr.strip()}")
     rebooted = state.get("boot_id", boot_id()) != boot_id()
     for kind, what, value in reversed(state["before"]):
         if rebooted and what.startswith(

@@ -40,7 +40,7 @@ def test_plain_mn_starts_it_and_pings_through_it(kernel: GuestKernel, tmp_path: 
         start_ns=1,
     )
     done = subprocess.run(
-        boot.caged(0, tmp_path, line),
+        boot.caged(0, tmp_path, line, boot.places(kernel)),
         capture_output=True,
         text=True,
         timeout=100,

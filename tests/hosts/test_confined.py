@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent import confined
+from analysis.wide_area import service_reasons
 
 pytestmark = [pytest.mark.real_host, pytest.mark.root]
 TRIES = b"""
@@ -65,6 +67,17 @@ def test_it_can_write_nothing_start_nothing_and_take_little(monkeypatch: pytest.
     assert (
         facts["uid"] in confined.USERS and facts["capabilities"] == 0 and facts["read_only"] and facts["no_new_privs"]
     )
+
+
+def test_a_host_that_forbids_mounts_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(flags: int) -> None:
+        raise PermissionError(errno.EPERM, "unshare")
+
+    monkeypatch.setattr(confined, "unshare", forbidden)
+    code, _, facts = run(b"import sys\nsys.stdin.read()\n", tmp_path)
+    assert code == 0 and facts["read_only"] is False and facts["capabilities"] == 0
+    [reason] = service_reasons({"receiver": facts})
+    assert reason.startswith("the receiver's service ran without a read-only world of its own; ")
 
 
 def test_its_words_and_its_time_have_an_end(tmp_path: Path) -> None:

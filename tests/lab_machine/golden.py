@@ -48,10 +48,10 @@ def archive(kernel: GuestKernel, root: Path) -> bytes:
 
 def line(kernel: GuestKernel, run: Execution, root: Path) -> list[str]:
     """The guest's command line as `launch.command` has it, with the machine's places."""
-    cage = boot.caged(run.cpu, run.folder, [])
     places = {str(run.folder): f"{THERE}/out", str(root): f"{THERE}/root", str(ROOT): f"{THERE}/checkout",
               str(kernel.linux): f"{THERE}/linux", str(kernel.modules): f"{THERE}/modules"}  # fmt: skip
-    argv = launch.command(kernel, run)[len(cage) :]
+    command = launch.command(kernel, run)
+    argv = command[command.index("--") + 1 :]
     for here, there in places.items():
         argv = [word.replace(here, there) for word in argv]
     return argv

@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from analysis.verdict import Evidence, _cage
+from analysis import verdict
+from analysis.verdict import Evidence, _cage, _confined
 from base.errors import WarpbedError
 from hosts.base import Execution
 from hosts.virtual import boot, cage
@@ -47,6 +51,7 @@ def test_a_cage_that_is_required_and_cannot_be_had_starts_nothing(
     monkeypatch.setenv("WARPBED_CAGE", "required")
     done = uncaged(tmp_path)
     assert (done.returncode, done.stdout) == (NO_CAGE, ""), done.stderr
+    assert done.stderr.startswith("cage: ") and "WARPBED_CAGE=required: nothing was started; let this" in done.stderr
 
 
 def test_a_run_without_a_cage_is_suspect_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,6 +62,23 @@ def test_a_run_without_a_cage_is_suspect_and_says_why(tmp_path: Path, monkeypatc
     [reason] = _cage(Evidence(nothing, {}, tmp_path, done.stderr + done.stdout))
     assert (reason.rule, reason.severity) == ("uncaged", "warning")
     assert list(_cage(Evidence(nothing, {}, tmp_path, "Linux version 7.2\ncagey\n"))) == []
+
+
+def test_a_service_of_a_campaign_that_lacked_its_read_only_world_makes_the_run_suspect(tmp_path: Path) -> None:
+    nothing = cast("Any", None)
+    had = {"uid": 61184, "capabilities": 0, "no_new_privs": True, "read_only": True}
+    for lacking, words in (
+        ({"read_only": False}, "a read-only world of its own"),
+        ({"no_new_privs": False}, "a bar to capabilities"),
+        ({"uid": 0, "read_only": None}, "a user of its own, a read-only world of its own"),
+    ):
+        facts = {"confined": {"receiver": {**had, **lacking}}}
+        [reason] = _confined(Evidence(nothing, facts, tmp_path, ""))
+        assert (reason.rule, reason.severity) == ("unconfined", "warning")
+        assert reason.message.startswith(f"the receiver's service ran without {words}; ")
+    assert list(_confined(Evidence(nothing, {"confined": {"receiver": had}}, tmp_path, ""))) == []
+    assert list(_confined(Evidence(nothing, {}, tmp_path, ""))) == []
+    assert _confined in verdict.RULES and _cage in verdict.RULES
 
 
 def test_no_other_variable_of_the_caller_reaches_the_guest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,22 +132,50 @@ attempt("write a setting of the kernel", lambda: os.close(os.open("/proc/sys/ker
 attempt("make a device", lambda: os.mknod(sys.argv[2] + "/sda", 0o060600, os.makedev(8, 0)))
 attempt("write beside the folder", lambda: os.close(os.open(sys.argv[2] + "/../beside", os.O_WRONLY | os.O_CREAT)))
 attempt("write in the folder", lambda: os.close(os.open(sys.argv[2] + "/inside", os.O_WRONLY | os.O_CREAT)))
+for address in sys.argv[3:]:
+    attempt("connect to " + address, lambda: socket.socket(socket.AF_UNIX).connect(address.replace("@", "\\0")))
+    attempt("send to " + address, lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"", address.replace("@", "\\0")))
 print(json.dumps({
     "tried": tried, "effective": int(status["CapEff"], 16), "bounding": int(status["CapBnd"], 16), "no_new_privs": status["NoNewPrivs"],
     "devices": sorted(os.listdir("/dev")), "interfaces": [name for _, name in socket.if_nameindex()],
+    "namespaces": {name: os.readlink("/proc/self/ns/" + name) for name in ("ipc", "mnt", "net", "pid")},
 }))
 """
 OPENS_FILES = 1 << 1 | 1 << 2
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH."""
 
 
+@contextlib.contextmanager
+def listening() -> Iterator[list[str]]:
+    """Names of Unix sockets that everybody may connect to, where programs have theirs; @ for an abstract one."""
+    folders = [Path("/tmp"), Path("/var/tmp"), Path("/run"), Path.home()]
+    with contextlib.ExitStack() as stack:
+        names = [f"@warpbed-{os.getpid()}"]
+        for folder in folders:
+            if os.access(folder, os.W_OK):
+                place = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
+                place.chmod(0o755)
+                names.append(str(place / "socket"))
+        for name in names:
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(name.replace("@", "\0"))
+            server.listen()
+            if not name.startswith("@"):
+                os.chmod(name, 0o777)
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(name.replace("@", "\0"))
+        assert len(names) >= 3
+        yield names
+
+
 @pytest.mark.parametrize("root", [True, False], ids=["as root", "as a user"])
 def test_the_caged_program_cannot_open_its_cage(tmp_path: Path, root: bool) -> None:
     if os.getuid() != 0 and root:
         pytest.skip("these tests run as a user")
-    with tempfile.TemporaryDirectory(
-        dir="/var/tmp"
-    ) as place:  # of which a user may see the way there; the cage hides /dev/shm
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp") as place,  # a user may see the way there; the cage hides /dev/shm
+        listening() as sockets,
+    ):
         os.chmod(place, 0o755)
         folder, checkout = Path(place) / "run", Path(place) / "checkout"
         folder.mkdir()
@@ -135,7 +185,9 @@ def test_the_caged_program_cannot_open_its_cage(tmp_path: Path, root: bool) -> N
         if os.getuid() == 0 and not root:
             os.chown(folder, 65534, 65534)
             user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        line = boot.caged(0, folder, [boot.SYSTEM_PYTHON, "-I", "-c", ESCAPES, str(checkout), str(folder)])
+        line = boot.caged(
+            0, folder, [boot.SYSTEM_PYTHON, "-I", "-c", ESCAPES, str(checkout), str(folder), *sockets], [checkout]
+        )
         line[line.index(str(boot.CAGE))] = str(checkout / boot.CAGE.relative_to(lab.ROOT))
         done = subprocess.run(
             [*user, *line], capture_output=True, text=True, env=boot.environment(), timeout=60, check=False
@@ -144,6 +196,9 @@ def test_the_caged_program_cannot_open_its_cage(tmp_path: Path, root: bool) -> N
         assert not (Path(place) / "beside").exists()
     seen = json.loads(done.stdout)
     assert seen["tried"].pop("write in the folder") == "done"
+    reached = {name: seen["tried"].pop(f"{how} {name}") for name in sockets for how in ("connect to", "send to")}
+    assert set(reached.values()) <= {"No such file or directory", "Connection refused"}, reached
+    assert all(os.readlink(f"/proc/self/ns/{name}") != its for name, its in seen["namespaces"].items()), seen
     assert set(seen["tried"].values()) <= {"Operation not permitted", "Read-only file system", "Permission denied"}, (
         seen
     )
@@ -151,6 +206,63 @@ def test_the_caged_program_cannot_open_its_cage(tmp_path: Path, root: bool) -> N
     assert seen["no_new_privs"] == "1"
     assert seen["devices"] == ["fd", "full", "null", "random", "shm", "urandom", "zero"]
     assert seen["interfaces"] == ["lo"]
+
+
+def test_the_folder_may_be_reached_by_links_and_hold_the_programs_of_the_guest(tmp_path: Path) -> None:
+    checkout, data = tmp_path / "checkout", tmp_path / "data"
+    (checkout / "kernel").mkdir(parents=True)
+    (data / "run").mkdir(parents=True)
+    (checkout / "results").symlink_to(data)
+    shutil.copy("/bin/sh", checkout / "kernel/linux")
+    places, folder = [checkout / "kernel/linux", checkout, checkout / "kernel"], checkout / "results/run"
+    script = f"echo here >{folder}/file; echo there >{checkout}/file; ls {tmp_path} {tmp_path}/data"
+    done = subprocess.run(
+        boot.caged(0, folder, [str(checkout / "kernel/linux"), "-c", script], places),
+        capture_output=True,
+        text=True,
+        env=boot.environment(),
+        timeout=60,
+        check=False,
+    )
+    assert (data / "run/file").read_text() == "here\n", done.stderr
+    assert not (checkout / "file").exists() and "Read-only file system" in done.stderr
+    assert done.stdout.split() == [f"{tmp_path}:", "checkout", "data", f"{tmp_path}/data:", "run"]
+
+
+def test_a_cage_that_cannot_be_finished_leaves_the_program_where_it_was(tmp_path: Path) -> None:
+    """A half-made one has everything read-only, and the guest could not write its results."""
+    script = f"echo here >{tmp_path}/file; echo started"
+    done = subprocess.run(
+        boot.caged(0, tmp_path, ["/bin/sh", "-c", script], [tmp_path / "nowhere"]),
+        capture_output=True,
+        text=True,
+        env=boot.environment(),
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("started\n", f"cage: {tmp_path}/nowhere: No such file or directory\n")
+    assert (tmp_path / "file").exists()
+
+
+def test_without_a_cage_there_is_no_capability_either(tmp_path: Path) -> None:
+    line = [
+        *NO_NAMESPACES,
+        *boot.caged(0, tmp_path, ["/bin/grep", "-E", "^(CapEff|CapBnd|NoNewPrivs)", "/proc/self/status"]),
+    ]
+    done = subprocess.run(line, capture_output=True, text=True, env=boot.environment(), timeout=60, check=True)
+    status = dict(row.split(":\t") for row in done.stdout.splitlines())
+    assert {int(status[name], 16) for name in ("CapEff", "CapBnd")} == {OPENS_FILES}, (
+        "that shell is root, of its namespace"
+    )
+    assert status["NoNewPrivs"] == "1"
+
+
+def test_a_user_without_capabilities_starts_without_a_cage_as_well(tmp_path: Path) -> None:
+    """A container's root of which all capabilities were taken cannot keep one."""
+    dropped = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    line = [*NO_NAMESPACES, *dropped, *boot.caged(0, tmp_path, ["/bin/grep", "CapEff", "/proc/self/status"])]
+    done = subprocess.run(line, capture_output=True, text=True, env=boot.environment(), timeout=60, check=False)
+    assert done.stdout.split()[1:] == ["0" * 16], done.stderr
 
 
 def test_without_a_cage_memory_goes_where_it_may_be_executed(tmp_path: Path) -> None:

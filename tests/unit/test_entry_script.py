@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import fcntl
 import re
 import shlex
 import shutil
@@ -195,6 +196,24 @@ def test_a_moved_cache_is_not_trusted(checkout: Checkout, tmp_path: Path) -> Non
     done = checkout("run", WARPBED_CACHE=str(tmp_path / "moved"))
     assert "making the Python environment" in done.stderr
     assert done.returncode == 0
+
+
+def test_an_environment_that_somebody_makes_without_end_is_waited_for_and_given_up(checkout: Checkout) -> None:
+    entry = checkout.root / "warpbed"
+    entry.write_text(re.sub(r"(?m)^patience=\d+", "patience=0.2", entry.read_text()))
+    checkout()
+    (marker,) = checkout.cache.glob("venv/*/.complete")
+    marker.unlink()
+    lock = marker.parent.with_name(f"{marker.parent.name}.lock")
+    with lock.open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write("4242\n77\n")  # a longer number was there before
+        file.flush()
+        done = checkout()
+    assert done.returncode == 2
+    assert "waiting for the Python environment, which is being made by process 4242\n" in done.stderr
+    assert f"{lock}: still held after 0.2 s by process 4242; end that process where it makes no progress" in done.stderr
+    assert checkout().returncode == 0 and lock.read_text().partition("\n")[0].isdigit()
 
 
 def test_two_first_starts_at_once_make_one_environment(checkout: Checkout) -> None:
