@@ -10,7 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import IO
 
-MOST_BYTES = 64 << 20
+MOST_BYTES = 4 << 20
+"""An answer has some thousand; parsed, such a one takes twenty times as much memory."""
 LAST_BYTES = 64 << 10
 """Of error messages, of which the last line is told."""
 CHUNK_BYTES = 1 << 16

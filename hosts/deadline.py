@@ -7,7 +7,7 @@ import contextlib
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO
 
 LEAST_BYTES_PER_S = 1e5
@@ -15,15 +15,17 @@ LEAST_BYTES_PER_S = 1e5
 
 
 class Deadline:
-    """Ends a process whose output is not whole in time; `reason` then says so.
+    """Ends a process whose output is not whole in time, and `reason` then says so, or whose output nobody wants any more.
 
     limit_s: for the first byte as for the whole, before what has come gives more
+    heed: asked every second; what it raises ends the process, and is raised at the end of `over`
     """
 
-    def __init__(self, limit_s: float) -> None:
-        self._limit_s, self._begun_s = limit_s, time.monotonic()
+    def __init__(self, limit_s: float, heed: Callable[[], None] = lambda: None) -> None:
+        self._limit_s, self._begun_s, self._heed = limit_s, time.monotonic(), heed
         self._bytes = 0
         self._is_over = threading.Event()
+        self._told: Exception | None = None
         self.reason = ""
 
     @contextlib.contextmanager
@@ -36,6 +38,8 @@ class Deadline:
         finally:
             self._is_over.set()
             watch.join()
+            if self._told is not None:
+                raise self._told
 
     def counted(self, stream: IO[bytes]) -> _Counted:
         """The stream, whose bytes give more time."""
@@ -47,6 +51,12 @@ class Deadline:
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         while not self._is_over.wait(max(0.0, min(self._left_s(), 1.0))):
+            try:
+                self._heed()
+            except Exception as error:  # noqa: BLE001 — it belongs to the thread that reads
+                self._told = error
+                process.kill()
+                return
             if self._left_s() <= 0:
                 self.reason = f"not done after {time.monotonic() - self._begun_s:.0f} s"
                 process.kill()  # what reads from it then sees its end

@@ -4,20 +4,17 @@
 from __future__ import annotations
 
 import io
-import re
 import shlex
-import shutil
 import subprocess
 import tarfile
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol, cast
 
 from base.errors import WarpbedError
 from base.paths import ROOT, sent_files
 from hosts import answers
+from hosts.archive import Limits, Readable, TooLargeError, unpack
 from hosts.deadline import Deadline
 from plan.console import MODULES, SOURCE
 
@@ -26,28 +23,10 @@ TIMEOUT_S = 120.0
 FETCH_TIMEOUT_S = 600.0
 ALIVE_S = 5
 """How often a silent machine is asked whether it is there."""
-LARGEST_FETCH_BYTES = 4 << 30
 LARGEST_TRAILER_BYTES = 1 << 20
-LARGEST_NAME_BYTES = 64 << 10
-DESCRIBING = (
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-)
-"""Entries of an archive that say something of the next."""
-ANY_NAME = re.compile(r"(?!\.\.?$)[^/\0]+")
-"""Of a file in a folder."""
+LIMITS = Limits(largest={".json": 64 << 20, ".log": 64 << 20, ".format": 1 << 20})
+"""Of a run's files on one machine. What is read here as a whole, and not by a collector, fits in memory."""
 FINAL = ("Permission denied", "Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED")
-
-
-class Readable(Protocol):
-    """As much of a binary stream as is needed to unpack it."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """At most `size` bytes; none at the end."""
-        ...
 
 
 class RemoteError(WarpbedError):
@@ -149,15 +128,17 @@ class Remote:
         data: bytes = b"",
         limit_s: float = FETCH_TIMEOUT_S,
         timeout_s: float = TIMEOUT_S,
+        heed: Callable[[], None] = lambda: None,
     ) -> None:
         """Hand a program's output over as it comes.
 
         limit_s: how long it may take, and longer by what has come (hosts.deadline)
         timeout_s: from the output's end to the program's
+        heed: called every second; what it raises ends this
         Raises UnreachableError where the program fails, its output is cut or does not end; what `take` raises passes.
         """
         problem: Exception | None = None
-        deadline = Deadline(limit_s)
+        deadline = Deadline(limit_s, heed)
         pipe = subprocess.PIPE
         process = subprocess.Popen(self.command(*arguments), stdin=pipe, stdout=pipe, stderr=pipe)
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
@@ -169,7 +150,7 @@ class Remote:
                 take(deadline.counted(process.stdout))
                 _read_to_the_end(process.stdout)
                 process.wait(timeout_s)
-            except (tarfile.TarError, EOFError, BrokenPipeError, zlib.error, subprocess.TimeoutExpired) as error:
+            except (tarfile.TarError, BrokenPipeError, subprocess.TimeoutExpired) as error:
                 problem = error
             finally:
                 process.kill()
@@ -190,17 +171,22 @@ class Remote:
                 archive.addfile(entry, io.BytesIO(data))
         self.run("tar", "-x", "-C", "/", data=buffer.getvalue())
 
-    def get(self, folder: str, target: Path, limit_s: float = FETCH_TIMEOUT_S) -> None:
+    def get(
+        self, folder: str, target: Path, limit_s: float = FETCH_TIMEOUT_S, heed: Callable[[], None] = lambda: None
+    ) -> None:
         """Fetch the files of a folder over there into one here as they come; folders in it are left out.
 
-        Raises UnreachableError, also where the files do not come to an end (`receive`).
+        heed: called every second; what it raises ends this
+        Raises UnreachableError, also where the files do not come to an end (`receive`), RemoteError where they are too large.
         """
 
         def take(stream: Readable) -> None:
-            unpack(stream, target, lambda name: None)
+            unpack(stream, target, lambda name: None, LIMITS)
 
         try:
-            self.receive("tar", "-c", "-C", folder, ".", take=take, limit_s=limit_s)
+            self.receive("tar", "-c", "-C", folder, ".", take=take, limit_s=limit_s, heed=heed)
+        except TooLargeError as error:
+            raise RemoteError(f"tar: the files of {folder}: {error}") from error
         except UnreachableError as error:
             raise UnreachableError(f"tar: the files of {folder}: {error}", error.is_final) from error
 
@@ -212,39 +198,6 @@ def _read_to_the_end(stream: Readable) -> None:
         left -= len(chunk)
         if left < 0:
             raise tarfile.ReadError("it goes on after its end")
-
-
-class _Entry(tarfile.TarInfo):
-    """An entry whose name and attributes are no longer than some file could have: tarfile takes them into memory."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """How a header's fields are parsed differs between versions of Python; that they become attributes does not."""
-        super().__setattr__(name, value)
-        if name in ("type", "size") and getattr(self, "type", None) in DESCRIBING:
-            size = getattr(self, "size", 0)
-            if size > LARGEST_NAME_BYTES:
-                raise tarfile.ReadError(f"a name or attributes of {size} bytes")
-
-
-def unpack(stream: Readable, folder: Path, refuse: Callable[[str], None], names: re.Pattern[str] = ANY_NAME) -> None:
-    """Put the plain files of a tar archive into a folder: what a machine sends must not land anywhere else.
-
-    refuse: is given the name of everything that is no plain file, has another name than `names` allow, or lies beyond
-    LARGEST_FETCH_BYTES
-    """
-    total = 0
-    with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|*", tarinfo=_Entry) as archive:
-        for entry in archive:
-            name = entry.name.removeprefix("./")
-            total += entry.size
-            is_wanted = entry.isreg() and ANY_NAME.fullmatch(name) and names.fullmatch(name)
-            content = archive.extractfile(entry) if is_wanted and total <= LARGEST_FETCH_BYTES else None
-            if content is None:
-                refuse(entry.name)
-                continue
-            (folder / name).unlink(missing_ok=True)  # a link in its place is replaced, not followed
-            with content, open(folder / name, "xb") as target:
-                shutil.copyfileobj(content, target)
 
 
 def last_line(output: bytes) -> str:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Raw files → records, metrics and verdict of one run folder; can be done again at any time.
 
-python -m testbed.finish FOLDER    of a run that has just been made (testbed.runner)
+python -m testbed.finish FOLDER [--fetched]    of a run that has just been made here, or by others (testbed.collecting)
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -128,9 +129,15 @@ def _changes_s(plan: Plan) -> list[float]:
 def main() -> int:
     without_pandas()
     try:
-        finish(Path(sys.argv[1]), is_new=True)
-    except (CollectError, AnalysisError, WarpbedError, OSError) as error:
+        finish(Path(sys.argv[1]), is_new="--fetched" not in sys.argv[2:])
+    except OSError as error:
         print(error, file=sys.stderr)
+        return 1 if error.errno == errno.ENOMEM else os.EX_IOERR
+    except (CollectError, AnalysisError, WarpbedError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except MemoryError:
+        print("its raw files take more memory than there is", file=sys.stderr)
         return 1
     return 0
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,19 +13,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from base.errors import WarpbedError
-from base.paths import ROOT
 from base.watcher import watching
-from hosts.base import Execution
+from hosts.base import Execution, failure
 from hosts.per_kernel import RunHosts
 from plan.model import Plan
 from testbed import free_cpu, janitor
+from testbed.collecting import collect_apart
 from testbed.results import Results, purge_aside
 from testbed.run_json import run_json
 from testbed.runs import PlannedRun
 
 Report = Callable[[dict[str, Any]], None]
-COLLECT_LEAST_S, COLLECT_BYTES_PER_S = 900.0, 2e5
-"""How long collecting may take: a hundred times what a slow machine needs, so that only what hangs is ended."""
 
 
 @dataclass
@@ -158,7 +154,8 @@ class Runner:
             error = outcome.error
             if error is None:
                 _write(folder / "run.json", document)
-                error = _collect(folder, cpu)
+                trouble = collect_apart(folder, cpu)
+                error = None if trouble is None else failure("collect", folder.name, trouble.detail)
             if error is not None:
                 document.update(status="failed", error=error)
                 _write(folder / "run.json", document)
@@ -189,40 +186,6 @@ class Runner:
 def _check_path(folder: Path) -> None:
     if not str(folder).isprintable() or '"' in str(folder):
         raise WarpbedError(f"{folder}: the guest's command line cannot hold quotes; use --results with another folder")
-
-
-def _collect(folder: Path, cpu: int) -> dict[str, str] | None:
-    """Raw files to records, metrics and verdict, in a process of its own on the run's CPU.
-
-    A terminal's Ctrl-C goes to that process too. It ignores it: the run is over, and its records are a matter of seconds.
-    """
-    raw_bytes = sum(file.stat().st_size for file in (folder / "raw").iterdir() if file.is_file())
-    limit_s = COLLECT_LEAST_S + raw_bytes / COLLECT_BYTES_PER_S
-    try:
-        completed = subprocess.run(
-            [
-                "env",
-                "--ignore-signal=INT",
-                "taskset",
-                "-c",
-                str(cpu),
-                sys.executable,
-                "-m",
-                "testbed.finish",
-                str(folder),
-            ],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            timeout=limit_s,
-        )
-    except subprocess.TimeoutExpired:
-        detail = f"not done after {limit_s:.0f} s with {raw_bytes / 1e6:.0f} MB of raw files"
-        return {"stage": "collect", "subject": folder.name, "detail": detail}
-    if completed.returncode == 0:
-        return None
-    errors = (completed.stderr.strip() or completed.stdout.strip() or f"exit code {completed.returncode}").splitlines()
-    return {"stage": "collect", "subject": folder.name, "detail": "\n".join(errors[-8:])}
 
 
 def _write(file: Path, document: dict[str, Any]) -> None:

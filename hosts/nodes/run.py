@@ -63,7 +63,7 @@ def execute(
         finally:
             for station in stations:
                 station.stop()
-        _fetch(stations, folder)
+        _fetch(run, stations)
     except CancelledError:
         return failure("run", "machines", "interrupted"), {}
     except RemoteError as failed:
@@ -120,9 +120,13 @@ def _together(run: Execution, stations: Sequence[Station]) -> dict[str, tuple[Cl
     return {node: (before[node], after[node]) for node in before}
 
 
-def _fetch(stations: Sequence[Station], folder: Path) -> None:
+def _fetch(run: Execution, stations: Sequence[Station]) -> None:
+    def heed() -> None:
+        if run.cancelled():
+            raise CancelledError
+
     def fetch(station: Station) -> None:
-        station.remote.get(OUT, folder / f"machine-{station.node}")
+        station.remote.get(OUT, run.folder / f"machine-{station.node}", heed=heed)
 
     with ThreadPoolExecutor(len(stations)) as pool:
         list(pool.map(fetch, stations))

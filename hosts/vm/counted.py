@@ -24,9 +24,10 @@ from base.errors import UsageError, WarpbedError
 from base.linux import die_with_parent
 from base.paths import ROOT, cache_dir
 from hosts import bpf
+from hosts.archive import unpack
 from hosts.base import Execution, Outcome, failure
 from hosts.realtime import in_real_time, modules_of
-from hosts.remote import agent_files, unpack
+from hosts.remote import agent_files
 from hosts.virtual import pinned
 from hosts.virtual.boot import SYSTEM_PYTHON
 from hosts.virtual.console import Console

@@ -29,7 +29,7 @@ from testbed.campaign.objects import packed
 from testbed.campaign.publish import RECEIVER, SENDER, arrange
 from testbed.campaign.schedule import Transfer
 from testbed.campaign.virtual import packets_within
-from testbed.finish import finish
+from testbed.collecting import collect_apart
 from testbed.results import Results
 
 POLL_S = 0.5
@@ -149,20 +149,27 @@ class Attempt:
                 for side, target in files.items():
                     name, end, _ = self._side(side)
                     stack.callback(_remove, target)
-                    remote.fetch(name, end, self.id, target)
+                    remote.fetch(name, end, self.id, target, heed=lambda: self.wait(0.0))
                 circumstances = {**p.circumstances, "attempt": self.number}
                 if self.bpf is not None:
                     circumstances["bpf"] = {self.bpf.cca: self.bpf.sha256}
                 try:
                     arrange(folder, files, states, self.campaign, self.transfer, p.receiver.port, circumstances)
-                    finish(folder)
                 except OSError:
                     raise  # this machine's disk: waited for
                 except Exception as error:
-                    # measured, but not to be collected: kept for a look, and this attempt's alone
-                    kept = _keep_failed(results, folder, self.transfer.id, error)
-                    raise AttemptError(f"measured, but collecting failed: {error} (see {kept / 'raw'})") from error
+                    raise self._kept(results, folder, str(error) or type(error).__name__) from error
+                trouble = collect_apart(folder, is_fetched=True, heed=lambda: self.wait(0.0))
+                if trouble is not None and trouble.is_disk:
+                    raise OSError(trouble.detail)
+                if trouble is not None:
+                    raise self._kept(results, folder, trouble.detail)
             return results.publish(folder, self.transfer.id)
+
+    def _kept(self, results: Results, folder: Path, detail: str) -> AttemptError:
+        """What was measured but gives no result is kept for a look, and this attempt's alone."""
+        kept = _keep_failed(results, folder, self.transfer.id, detail)
+        return AttemptError(f"measured, but collecting failed: {detail} (see {kept / 'raw'})")
 
     def _receiver_ended(self) -> dict[str, Any]:
         """The receiver's last status; it ends by itself within moments of the sender."""
@@ -190,12 +197,11 @@ class Attempt:
         return left
 
 
-def _keep_failed(results: Results, folder: Path, run_id: str, error: Exception) -> Path:
+def _keep_failed(results: Results, folder: Path, run_id: str, detail: str) -> Path:
     """Keep a run folder whose raw files give no result, under a name that says so."""
     file = folder / "run.json"
     if file.is_file():
         document = json.loads(file.read_text())
-        detail = str(error) or type(error).__name__
         document.update(status="failed", error={"stage": "collect", "subject": run_id, "detail": detail})
         replace_text(file, json.dumps(document, indent=1) + "\n")
     return results.publish_failed(folder, run_id)

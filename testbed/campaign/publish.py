@@ -19,6 +19,8 @@ from testbed.campaign.schedule import Transfer
 SENDER, RECEIVER, FLOW = "sender", "receiver", "t"
 NETWORK = Network((Node(SENDER), Node(RECEIVER)), (Link(SENDER, RECEIVER),))
 """The wide area as the collectors see it: two ends, nothing asked of what lies between them."""
+LAST_LOG_BYTES = 1 << 20
+"""Of what the processes at an end have printed, which is some lines."""
 
 
 def plan_of(
@@ -63,14 +65,12 @@ def arrange(
             raise CollectError(f"{side}: {len(captures)} captures came home, 1 expected")
         (capture,) = captures
         shutil.move(capture, raw / f"{interfaces[side]}.pcap")
-        shutil.move(files / f"{side}.json", raw / f"{FLOW}.{'client' if side == SENDER else 'server'}.json")
-    shutil.move(ends[SENDER] / "sockets.bin", raw / "sockets.bin")
-    logs = [
-        (files / "console.log").read_text(errors="replace")
-        for files in ends.values()
-        if (files / "console.log").exists()
-    ]
-    (raw / "console.log").write_text("".join(logs))
+        _take(files / f"{side}.json", side, raw / f"{FLOW}.{'client' if side == SENDER else 'server'}.json")
+    _take(ends[SENDER] / "sockets.bin", SENDER, raw / "sockets.bin")
+    with open(raw / "console.log", "wb") as log:
+        for files in ends.values():
+            if (files / "console.log").exists():
+                log.write(_last(files / "console.log", LAST_LOG_BYTES))
     sender = states[SENDER]
     spec = _spec(campaign, transfer)
     snap = spec["captures"]["snap_bytes"]
@@ -95,6 +95,19 @@ def arrange(
         "timing": {"virtual_s": duration_s, "wall_s": round(duration_s, 3), "ended": int(time.time())},
     }
     (folder / "run.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+def _take(file: Path, side: str, target: Path) -> None:
+    """A file that has not come is the host's fault, not this machine's disk's."""
+    if not file.is_file():
+        raise CollectError(f"{side}: no {file.name} came home")
+    shutil.move(file, target)
+
+
+def _last(file: Path, most: int) -> bytes:
+    with open(file, "rb") as content:
+        content.seek(max(0, file.stat().st_size - most))
+        return content.read(most)
 
 
 def _spec(campaign: Campaign, transfer: Transfer) -> dict[str, Any]:

@@ -6,18 +6,25 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from base.errors import WarpbedError
-from hosts.remote import FETCH_TIMEOUT_S, Readable, Remote, UnreachableError, last_line, unpack
+from hosts.archive import Limits, Readable, TooLargeError, unpack
+from hosts.remote import FETCH_TIMEOUT_S, Remote, UnreachableError, last_line
 from testbed.campaign.ends import End
 
 __all__ = ["RefusedError", "UnreachableError", "ask", "fetch"]
 CONNECT_S, SILENCE_S = 10, 20
 REQUEST_TIMEOUT_S = 60.0
 TRACE_TIMEOUT_S = 150.0
-FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,80}")
+FILES = Limits(
+    names=re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,80}\.(pcap|bin|json|log)"),
+    files=32,
+    largest={".bin": 1 << 30, ".json": 1 << 20, ".log": 16 << 20},
+)
+"""Of a transfer at one end: a capture, the samples of its socket, what the programs say."""
 
 
 class RefusedError(WarpbedError):
@@ -59,10 +66,18 @@ def ask(name: str, end: End, do: str, timeout_s: float = REQUEST_TIMEOUT_S, **re
     return answer
 
 
-def fetch(name: str, end: End, transfer: str, folder: Path, limit_s: float = FETCH_TIMEOUT_S) -> None:
+def fetch(
+    name: str,
+    end: End,
+    transfer: str,
+    folder: Path,
+    limit_s: float = FETCH_TIMEOUT_S,
+    heed: Callable[[], None] = lambda: None,
+) -> None:
     """Bring the files of a transfer's end into `folder`, within limit_s or longer by what has come (hosts.deadline).
 
-    Raises as `ask` does; a cut stream, or one that does not end, counts as unreachable.
+    heed: called every second; what it raises ends this
+    Raises as `ask` does; a cut stream, or one that does not end, counts as unreachable, one that is too large as refused.
     """
     folder.mkdir()
     body = json.dumps({"do": "fetch", "root": end.root, "id": transfer}).encode()
@@ -71,13 +86,18 @@ def fetch(name: str, end: End, transfer: str, folder: Path, limit_s: float = FET
         raise RefusedError(f"{name}: {file!r} does not belong to a transfer's files")
 
     def take(stream: Readable) -> None:
-        unpack(stream, folder, refuse, FILE)
+        unpack(stream, folder, refuse, FILES, is_compressed=True)
 
     try:
-        _remote(end).receive(*_agent(end), take=take, data=body, limit_s=limit_s, timeout_s=REQUEST_TIMEOUT_S)
-    except RefusedError:
+        _remote(end).receive(
+            *_agent(end), take=take, data=body, limit_s=limit_s, timeout_s=REQUEST_TIMEOUT_S, heed=heed
+        )
+    except TooLargeError as error:
         shutil.rmtree(folder)
-        raise
+        raise RefusedError(f"{name}: the files of {transfer}: {error}") from error
     except UnreachableError as error:
         shutil.rmtree(folder)
         raise UnreachableError(f"{name}: the files of {transfer} did not come through: {error}") from error
+    except BaseException:
+        shutil.rmtree(folder)
+        raise

@@ -23,6 +23,7 @@ from plan.model import Plan
 from plan.samples import MAGIC
 from testbed import results as published
 from testbed import runner
+from testbed.campaign import attempt as attempt_module
 from testbed.campaign import conductor as conductor_module
 from testbed.campaign import remote
 from testbed.campaign.conductor import Conductor
@@ -30,6 +31,7 @@ from testbed.campaign.ends import End
 from testbed.campaign.journal import FOLDER, Journal
 from testbed.campaign.model import load
 from testbed.cli import ended
+from testbed.collecting import Trouble
 from testbed.experiments import prepare
 from testbed.finish import finish
 from testbed.finish import main as finish_main
@@ -123,6 +125,7 @@ class Transfer:
     def work(self) -> int:
         imitate(remote, "ask", self._ask)
         imitate(remote, "fetch", self._fetch)
+        imitate(attempt_module, "collect_apart", collect_in_fork)
         imitate(conductor_module, "time", Waits())
         campaign = load(self.ends.with_name("c.yml"))[0]
         journal = Journal(self.results / "demo")
@@ -151,14 +154,14 @@ class Transfer:
         there = {attempt for attempt, _, what in names if what != "begun"}
         return [f"{attempt} is nowhere" for attempt in begun if attempt not in there and not self._is_here(attempt)]
 
-    def _fetch(self, name: str, _end: End, transfer: str, target: Path) -> None:
+    def _fetch(self, name: str, _end: End, transfer: str, target: Path, **_: Any) -> None:
         side = "sender" if name == "a" else "receiver"
         if not (self.ends / f"{transfer}.{side}").exists():
             raise remote.RefusedError(f"{name}: no files of {transfer}")
         self.files(name, _end, transfer, target)
 
     @staticmethod
-    def files(name: str, _end: End, _transfer: str, target: Path) -> None:
+    def files(name: str, _end: End, _transfer: str, target: Path, **_: Any) -> None:
         """The files of an end."""
         side = "sender" if name == "a" else "receiver"
         target.mkdir()
@@ -269,7 +272,7 @@ class Run:
         self.file.write_text(EXPERIMENT)
 
     def work(self) -> int:
-        imitate(runner, "_collect", _collect_in_fork)
+        imitate(runner, "collect_apart", collect_in_fork)
         return ended(self._execute)
 
     def _execute(self) -> int:
@@ -319,13 +322,13 @@ class RecordedHost:
         return Outcome(None, facts, 1.0, run.plan.duration_s)
 
 
-def _collect_in_fork(folder: Path, _cpu: int) -> dict[str, str] | None:
-    """testbed.runner's, but for the new Python and its CPU."""
+def collect_in_fork(folder: Path, _cpu: int | None = None, is_fetched: bool = False, **_: Any) -> Trouble | None:
+    """testbed.collecting's, but for the new Python, its CPU and its limits."""
     with tempfile.TemporaryFile() as words:
         child = os.fork()
         if child == 0:
             os.dup2(words.fileno(), 2)
-            sys.argv = ["finish", str(folder)]
+            sys.argv = ["finish", str(folder), *(["--fetched"] if is_fetched else [])]
             code = 1
             try:
                 code = note_imports(finish_main())
@@ -336,7 +339,8 @@ def _collect_in_fork(folder: Path, _cpu: int) -> dict[str, str] | None:
         _, status = os.waitpid(child, 0)
         words.seek(0)
         detail = words.read().decode(errors="replace").strip()
-    return {"stage": "collect", "subject": folder.name, "detail": detail or "?"} if status else None
+    is_disk = os.waitstatus_to_exitcode(status) == os.EX_IOERR
+    return Trouble(detail or "?", is_disk) if status else None
 
 
 class Unsynced(Transfer):

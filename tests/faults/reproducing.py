@@ -12,7 +12,7 @@ from testbed.commands import reproduce
 from testbed.commands import run as run_command
 from testbed.reproduction.bindings import read
 from tests.catalogues import catalogue
-from tests.faults.cases import EXPERIMENT, RecordedHost, _collect_in_fork, whole_runs
+from tests.faults.cases import EXPERIMENT, RecordedHost, collect_in_fork, whole_runs
 from tests.faults.forks import imitate
 
 CATALOGUE = catalogue("{claims: [Something arrives]}")
@@ -37,7 +37,7 @@ class Reproduce:
         (thesis / "faulty.yml").write_text(EXPERIMENT + CLAIM)
 
     def work(self) -> int:
-        imitate(runner, "_collect", _collect_in_fork)
+        imitate(runner, "collect_apart", collect_in_fork)
         imitate(run_command, "ready_hosts", lambda kind, asked: RunHosts(RecordedHost()))
         imitate(reproduce, "read", lambda: read(self.world))
         words = [

@@ -30,6 +30,7 @@ from testbed.campaign.conductor import Conductor, StoppedError
 from testbed.campaign.ends import End, parse
 from testbed.campaign.journal import Journal
 from testbed.campaign.model import load as load_campaign
+from testbed.collecting import Trouble
 from testbed.experiments import prepare
 from testbed.finish import finish
 from testbed.results import Results
@@ -192,6 +193,15 @@ class Imitated:
         return subprocess.CompletedProcess([], 0, answer.encode(), b"")
 
 
+def collect_here(folder: Path, **_: object) -> Trouble | None:
+    """testbed.collecting's in this process, whose branches are counted."""
+    try:
+        finish(folder)
+    except Exception as error:  # noqa: BLE001 — whatever it is, it is a failed attempt
+        return Trouble(str(error) or type(error).__name__)
+    return None
+
+
 class AnswersOfHosts:
     """What the two hosts of a campaign answer when they are asked; all that they are asked for comes from one document."""
 
@@ -232,6 +242,7 @@ class AnswersOfHosts:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(remote, "_remote", way)
             patch.setattr(remote, "fetch", Transfer(self.place / "unused").files)
+            patch.setattr(attempt, "collect_apart", collect_here)
             patch.setattr(attempt, "POLL_S", 0.01)
             patch.setattr(attempt, "POLL_AT_MOST_S", 0.05)
             patch.setattr(attempt, "SLACK_S", 0.0)

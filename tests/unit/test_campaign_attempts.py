@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ import pytest
 from plan.model import BpfObject
 from plan.samples import MAGIC
 from testbed import cli
-from testbed.campaign import remote
+from testbed.campaign import attempt, remote
 from testbed.campaign.attempt import Attempt
 from testbed.campaign.conductor import Conductor
 from testbed.campaign.ends import End
 from testbed.campaign.journal import Journal
 from testbed.campaign.model import Campaign, load
+from testbed.collecting import Trouble
 from testbed.results import Results
 
 CAMPAIGN = """\
@@ -68,6 +70,10 @@ def answer(name: str, _end: End, do: str, _timeout_s: float = 0.0, **_: Any) -> 
 
 
 ANSWER = answer
+LOG: Path | None = None
+"""What each end has printed."""
+WITHOUT = "nothing"
+"""The file that no end sends."""
 
 
 def conduct(
@@ -75,14 +81,16 @@ def conduct(
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """The transfers that are missing at the end of the campaign, and its journal."""
 
-    def fetch(name: str, _end: End, _transfer: str, target: Path) -> None:
+    def fetch(name: str, _end: End, _transfer: str, target: Path, **_: Any) -> None:
         side = "sender" if name == "a" else "receiver"
         target.mkdir()
         for number in range(captures):
             (target / f"eth{number}.pcap").write_bytes(EMPTY_CAPTURE)
         (target / f"{side}.json").write_text('{"bytes": 1000000, "seconds": 1.0}')
         (target / "sockets.bin").write_bytes(samples)
-        (target / "console.log").write_text("")
+        if LOG is not None:
+            (target / "console.log").symlink_to(LOG)
+        (target / WITHOUT).unlink(missing_ok=True)
 
     monkeypatch.setattr(remote, "ask", ANSWER)
     monkeypatch.setattr(remote, "fetch", fetch)
@@ -149,6 +157,52 @@ def test_whatever_an_attempt_ends_with_the_campaign_goes_on(tmp_path: Path, monk
     assert len(missing) == 2 and events[-1]["event"] == "over", "both receivers were tried"
     reasons = [event["reason"] for event in events if event["event"] == "failed"]
     assert reasons == ["LookupError: nobody thought of this"] * 4
+
+
+@pytest.mark.parametrize("script", ["kill -9 $$", "echo out of memory >&2; kill -ABRT $$"])
+def test_a_collector_that_dies_of_what_a_host_sent_ends_one_attempt_and_not_the_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    (tmp_path / "python").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    missing, events = conduct(tmp_path, monkeypatch, 1, MAGIC)
+    assert len(missing) == 2 and events[-1]["event"] == "over", "both receivers were tried"
+    failed = [event["reason"] for event in events if event["event"] == "failed"]
+    assert len(failed) == 4 and all("measured, but collecting failed: ended by SIG" in reason for reason in failed)
+    kept = list((tmp_path / "results/demo").glob("*.failed-*"))
+    assert len(kept) == 4 and all((folder / "raw/sockets.bin").is_file() for folder in kept)
+
+
+def test_a_large_log_of_a_host_is_kept_to_its_end_and_not_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    with open(log, "wb") as file:
+        file.truncate(1 << 30)
+        file.seek(0, 2)
+        file.write(b"the last words")
+    monkeypatch.setattr(sys.modules[__name__], "LOG", log)
+    monkeypatch.setattr(attempt, "collect_apart", lambda folder, **_: Trouble("imitated"))
+    tracemalloc.start()
+    try:
+        conduct(tmp_path, monkeypatch, 1, MAGIC)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    for folder in (tmp_path / "results/demo").glob("*.failed-*"):
+        said = (folder / "raw/console.log").read_bytes()
+        assert said.count(b"the last words") == 2 and len(said) == 2 << 20
+
+
+@pytest.mark.parametrize("name", ["sockets.bin", "sender.json", "receiver.json"])
+def test_a_file_that_a_host_does_not_send_is_its_failure_and_no_full_disk_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "WITHOUT", name)
+    _, events = conduct(tmp_path, monkeypatch, 1, MAGIC)
+    failed = [event["reason"] for event in events if event["event"] == "failed"]
+    assert len(failed) == 4 and all(f"no {name} came home" in reason for reason in failed)
 
 
 def test_started_again_the_campaign_does_not_stumble_over_what_failed(

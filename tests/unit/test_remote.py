@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hosts.remote import Remote, RemoteError, UnreachableError, unpack
+from hosts.remote import Remote, RemoteError, UnreachableError
 from testbed.campaign import remote as campaign
 from testbed.campaign.ends import End
 
@@ -60,38 +60,6 @@ def test_a_pinned_machine_is_reached_without_the_users_own_configuration() -> No
     assert 'IdentitiesOnly="yes"' in line and 'PasswordAuthentication="no"' in line
     assert "-F" not in CONFIGURED.command("true") and CONFIGURED.command("true")[-5:-1] == ["-J", "jump", "--", "lab1"]
     assert CONFIGURED.command("true")[-1] == "sudo -n true"
-
-
-def test_only_plain_files_with_plain_names_land_and_only_in_the_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "inner"
-    refused: list[str] = []
-    folder.mkdir()
-    hostile = ["../escape", "/escape", "sub/escape", "..", "."]
-    unpack(
-        io.BytesIO(
-            archive(
-                *((name, tarfile.REGTYPE, b"x") for name in hostile),
-                ("link", tarfile.SYMTYPE, b""),
-                ("hard", tarfile.LNKTYPE, b""),
-                ("dir", tarfile.DIRTYPE, b""),
-                ("fifo", tarfile.FIFOTYPE, b""),
-                ("./a.pcap", tarfile.REGTYPE, b"packets"),
-            )
-        ),
-        folder,
-        refused.append,
-    )
-    assert sorted(refused) == sorted([*hostile, "link", "hard", "dir", "fifo"])
-    assert [path.name for path in tmp_path.rglob("*")] == ["inner", "a.pcap"]
-    assert (folder / "a.pcap").read_bytes() == b"packets"
-
-
-def test_more_than_a_machine_may_send_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hosts.remote.LARGEST_FETCH_BYTES", 10)
-    refused: list[str] = []
-    files = archive(*((name, tarfile.REGTYPE, b"123456") for name in ("first", "second")))
-    unpack(io.BytesIO(files), tmp_path, refused.append)
-    assert refused == ["second"] and [path.name for path in tmp_path.iterdir()] == ["first"]
 
 
 def test_a_failed_program_is_told_from_a_machine_that_cannot_be_reached(ssh: Path) -> None:
