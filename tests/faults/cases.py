@@ -322,7 +322,7 @@ class RecordedHost:
         return Outcome(None, facts, 1.0, run.plan.duration_s)
 
 
-def collect_in_fork(folder: Path, _cpu: int | None = None, is_fetched: bool = False, **_: Any) -> Trouble | None:
+def collect_in_fork(folder: Path, _cpu: int | None = None, is_fetched: bool = False, **_more: Any) -> Trouble | None:
     """testbed.collecting's, but for the new Python, its CPU and its limits."""
     with tempfile.TemporaryFile() as words:
         child = os.fork()

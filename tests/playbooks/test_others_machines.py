@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests import lab, plays
+from tests import fake_apt, lab, plays
 
 PLAY = """\
 - hosts: localhost
@@ -26,25 +26,19 @@ GRUB_PROBE = """\
 case $1 in --target=abstraction) echo '%s';; --target=fs) echo '%s';; esac
 exit %d
 """
-DPKG = """\
-#!/bin/sh
-for name in {installed}; do echo "installed $name"; done
-exit 1
-"""
 LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
 
 
-def play(folder: Path, role: str, code: int, installed: str = "", **variables: Any) -> str:
-    """Play a role on this machine, which has other packages in its list."""
+def play(folder: Path, role: str, code: int, installed: str | None = "", **variables: Any) -> str:
+    """Play a role on this machine, which has other packages in its list; None: those that the play before has left."""
     programs = folder / "bin"
     (folder / "playbooks").mkdir(exist_ok=True)
-    programs.mkdir(exist_ok=True)
     for name in ("hosts", "base", "testbed", "agent", "network", "plan"):
         if not (folder / name).exists():
             (folder / name).symlink_to(lab.ROOT / name)
     (folder / "playbooks/play.yml").write_text(PLAY.format(role=role))
-    (programs / "dpkg-query").write_text(DPKG.format(installed=installed))
-    (programs / "dpkg-query").chmod(0o755)
+    if installed is not None:
+        fake_apt.put(programs, lab.ROOT, folder / "state", installed)
     return " ".join(
         plays.run(
             str(folder / "playbooks/play"),
@@ -99,6 +93,74 @@ def test_teardown_removes_a_folder_that_was_made_for_the_agent(tmp_path: Path) -
     assert (tmp_path / "srv").stat().st_mode & 0o777 == 0o700
     play(tmp_path, "wan_teardown", 0, **wan(tmp_path))
     assert not (tmp_path / "srv").exists()
+
+
+def test_an_owners_transfers_are_refused_and_survive_teardown(tmp_path: Path) -> None:
+    """Such as /srv named as wan_end_root, where /srv/transfers is somebody's."""
+    taxes = tmp_path / "srv/transfers/tax-2025.pdf"
+    taxes.parent.mkdir(parents=True)
+    taxes.parent.chmod(0o755)
+    taxes.write_text("years of work")
+    output = play(tmp_path, "wan_end", 2, "iproute2 python3 tcpdump", **wan(tmp_path) | {"wan_end_install": True})
+    assert "wan_end_root:" in output and "srv/transfers is there and is not Warpbed's" in output
+    assert fake_apt.packages(tmp_path / "state").keys() == {"iproute2", "python3", "tcpdump"}, "refused before all else"
+    assert "srv/transfers stays: it is not Warpbed's" in play(tmp_path, "wan_teardown", 0, None, **wan(tmp_path))
+    assert taxes.read_text() == "years of work" and taxes.parent.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_root_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "srv").mkdir()
+    (tmp_path / "srv").chmod(0o777)
+    output = play(tmp_path, "wan_end", 2, "chrony iproute2 python3 tcpdump traceroute", **wan(tmp_path))
+    assert "srv can be written by others (mode 0777)" in output
+    assert list((tmp_path / "srv").iterdir()) == []
+
+
+def test_packages_that_a_campaign_has_installed_go_with_it_and_no_others(tmp_path: Path) -> None:
+    variables = wan(tmp_path) | {"wan_end_install": True}
+    play(tmp_path, "wan_end", 0, "iproute2 python3 tcpdump ntpsec", **variables)
+    there = {"iproute2", "python3", "tcpdump", "ntpsec"}
+    assert fake_apt.packages(tmp_path / "state").keys() == there | {"traceroute", "libtrace"}
+    play(tmp_path, "wan_teardown", 0, None, **variables)
+    assert fake_apt.packages(tmp_path / "state").keys() == there and not (tmp_path / "srv").exists()
+
+
+def laboratory(folder: Path) -> dict[str, Any]:
+    root = str(folder / "srv")
+    return {"lab_become": False, "lab_root": root, "lab_node": "s1", "lab_nics": {"r1": "nope0"}}
+
+
+LABORATORY = "ethtool iperf3 iproute2 kmod mininet python3 tcpdump"
+
+
+@pytest.mark.parametrize(("has", "missing"), [("", "chrony"), ("ntpsec", "")])
+def test_a_time_daemon_that_a_lab_machine_has_is_not_replaced(tmp_path: Path, has: str, missing: str) -> None:
+    variables = laboratory(tmp_path) | {"lab_preflight_install": False}
+    output = play(tmp_path, "lab_preflight", 2, f"{LABORATORY} {has}", **variables)
+    assert "no interface nope0 (lab_nics)" in output
+    assert ("--no-install-recommends chrony" in output) == bool(missing)
+    assert "apt-get install" not in output or missing
+
+
+def test_packages_that_a_lab_was_given_go_at_teardown(tmp_path: Path) -> None:
+    play(tmp_path, "lab_preflight", 2, LABORATORY, **laboratory(tmp_path))
+    there = set(LABORATORY.split())
+    assert fake_apt.packages(tmp_path / "state").keys() == there | {"chrony", "libedit"}
+    play(tmp_path, "lab_teardown", 0, None, **laboratory(tmp_path))
+    assert fake_apt.packages(tmp_path / "state").keys() == there and not (tmp_path / "srv").exists()
+
+
+@pytest.mark.parametrize("way_back", [True, False])
+def test_preflight_tells_of_a_boot_loader_without_a_way_back_before_it_installs_anything(
+    tmp_path: Path, way_back: bool
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/grub-probe").write_text(GRUB_PROBE % ("" if way_back else "lvm", "ext2", 0))
+    (tmp_path / "bin/grub-probe").chmod(0o755)
+    variables = laboratory(tmp_path) | {"lab_kernel_mode": "deb", "lab_kernel_release": "9.9.9-other"}
+    output = play(tmp_path, "lab_preflight", 2, LABORATORY, **variables)
+    assert ("cannot boot a kernel just once" in output) == (not way_back)
+    assert ("chrony" in fake_apt.packages(tmp_path / "state")) == way_back
 
 
 def test_the_hosts_of_a_campaign_are_in_no_command_line(tmp_path: Path) -> None:
