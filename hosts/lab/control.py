@@ -19,10 +19,40 @@ from typing import Any
 
 SYS_NET = Path("/sys/class/net")
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-TUNNELS = frozenset(
-    {"gre", "gretap", "ip6gre", "ip6tnl", "ipip", "ppp", "sit", "tun", "vti", "vxlan", "wireguard", "xfrm"}
+HIDES_ITS_CARRIER = frozenset(
+    {
+        *(
+            "amt",
+            "bareudp",
+            "erspan",
+            "geneve",
+            "gre",
+            "gretap",
+            "gtp",
+            "ip6erspan",
+            "ip6gre",
+            "ip6gretap",
+            "ip6tnl",
+            "ipip",
+        ),
+        *(
+            "ip_vti",
+            "ip6_vti",
+            "l2tpeth",
+            "openvswitch",
+            "ovpn",
+            "ovpn-dco",
+            "ppp",
+            "sit",
+            "tun",
+            "vti",
+            "vti6",
+            "vxlan",
+        ),
+        *("wireguard", "xfrm"),
+    }
 )
-"""Kinds of links whose packets leave by another interface that the link does not name (ip -details link, info_kind)."""
+"""Kinds of links whose packets leave by another interface that the link does not name (ip -details link, info_kind; or DEVTYPE)."""
 REMEDY = "set lab_control in the inventory to the interface that SSH comes in by, or to a list with all that carry it"
 
 
@@ -66,15 +96,20 @@ def carriers(name: str) -> list[str]:
     return below + above
 
 
-def tunnel_kind(name: str) -> str:
-    """Which kind of tunnel an interface is; empty where it is none."""
-    for entry in ip("-details", "link", "show", "dev", name):
-        kind = str(
-            entry.get("linkinfo", {}).get("info_kind", "") or {"ppp": "ppp"}.get(str(entry.get("link_type")), "")
-        )
-        if kind in TUNNELS:
-            return kind
-    return ""
+def hiding_kind(name: str) -> str:
+    """Which kind of link an interface is whose carrier cannot be seen; empty where it can."""
+    if name == "lo":
+        return "loopback, which SSH through another SSH comes in by"
+    kinds = [
+        str(entry.get("linkinfo", {}).get("info_kind", "") or {"ppp": "ppp"}.get(str(entry.get("link_type")), ""))
+        for entry in ip("-details", "link", "show", "dev", name)
+    ]
+    try:
+        lines = (SYS_NET / name / "uevent").read_text().splitlines()
+    except OSError:
+        lines = []
+    kinds += [line.removeprefix("DEVTYPE=") for line in lines if line.startswith("DEVTYPE=")]
+    return next((kind for kind in kinds if kind in HIDES_ITS_CARRIER), "")
 
 
 def protected(declared: list[str], connection: str) -> dict[str, str]:
@@ -85,14 +120,19 @@ def protected(declared: list[str], connection: str) -> dict[str, str]:
             raise UnknownError(f"lab_control: no interface {name}; there are {', '.join(sorted(os.listdir(SYS_NET)))}")
         reasons[name] = "is a control interface (lab_control)"
     for name in of_connection(connection):
-        if (kind := tunnel_kind(name)) and not declared:
-            raise UnknownError(f"SSH comes in by {name}, a tunnel ({kind}), and what carries it is not known; {REMEDY}")
         reasons.setdefault(name, "is the control interface")
     if not reasons:
         raise UnknownError(f"the interface that SSH comes in by is not known; {REMEDY}")
     todo = list(reasons)
     while todo:
         name = todo.pop()
+        if not declared and (kind := hiding_kind(name)):
+            way = (
+                f"{name} ({kind})"
+                if reasons[name] == "is the control interface"
+                else f"what {name} ({kind}) is part of"
+            )
+            raise UnknownError(f"SSH comes in by {way}, and what carries it is not known; {REMEDY}")
         fresh = [carrier for carrier in carriers(name) if carrier not in reasons]
         reasons.update(dict.fromkeys(fresh, f"carries the control interface ({name})"))
         todo += fresh

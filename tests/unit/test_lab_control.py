@@ -37,6 +37,13 @@ class Machine:
         self.lies_on(of, port)
         (self.net / port / "master").symlink_to(f"../{of}")
 
+    def is_a(self, name: str, kind: str) -> None:
+        """As ip tells it; of l2tpeth, which has no kind for ip, as the kernel's uevent does."""
+        if kind == "l2tpeth":
+            (self.net / name / "uevent").write_text(f"DEVTYPE={kind}\nINTERFACE={name}\n")
+        else:
+            self.answers["-details", "link", "show", "dev", name] = [{"linkinfo": {"info_kind": kind}}]
+
     answers: dict[tuple[str, ...], list[dict[str, Any]]]
 
 
@@ -77,12 +84,33 @@ def test_default_routes_of_both_families_and_of_each_hop_are_protected(machine: 
     assert {reasons[name] for name in ("eno2", "eno3", "eno4")} == {"carries the default route"}
 
 
-def test_what_carries_a_tunnel_is_not_guessed(machine: Machine) -> None:
+@pytest.mark.parametrize("kind", ["wireguard", "geneve", "erspan", "vti6", "openvswitch", "l2tpeth"])
+def test_what_carries_a_tunnel_or_a_software_switch_is_not_guessed(machine: Machine, kind: str) -> None:
     machine.has("wg0", "eno1", address_at="wg0")
-    machine.answers["-details", "link", "show", "dev", "wg0"] = [{"linkinfo": {"info_kind": "wireguard"}}]
-    with pytest.raises(control.UnknownError, match=r"comes in by wg0, a tunnel \(wireguard\).*set lab_control"):
+    machine.is_a("wg0", kind)
+    with pytest.raises(control.UnknownError, match=rf"comes in by wg0 \({kind}\), and .* not known; set lab_control"):
         control.protected([], FROM)
     assert set(control.protected(["eno1"], FROM)) == {"eno1", "wg0"}
+
+
+@pytest.mark.parametrize("kind", ["vxlan", "openvswitch"])
+def test_a_bridge_over_a_tunnel_is_no_less_unknown(machine: Machine, kind: str) -> None:
+    machine.has("br0", "vx0", "eno1", address_at="br0")
+    machine.is_port("vx0", "br0")
+    machine.is_a("vx0", kind)
+    with pytest.raises(control.UnknownError, match=rf"comes in by what vx0 \({kind}\) is part of"):
+        control.protected([], FROM)
+    assert set(control.protected(["eno1"], FROM)) == {"eno1", "br0", "vx0"}
+
+
+def test_a_connection_through_another_ssh_is_no_control_interface(machine: Machine) -> None:
+    """A reverse tunnel, whose own connection comes in by an interface that has no default route either."""
+    machine.has("lo", "eno1", "eno2")
+    machine.answers["address",] = [{"ifname": "lo", "addr_info": [{"local": "127.0.0.1"}]}]
+    machine.answers["route", "get", "127.0.0.1", "from", "127.0.0.1"] = [{"dst": "127.0.0.1", "dev": "lo"}]
+    with pytest.raises(control.UnknownError, match=r"comes in by lo \(loopback.*set lab_control"):
+        control.protected([], "127.0.0.1 40000 127.0.0.1 22")
+    assert set(control.protected(["eno1"], "127.0.0.1 40000 127.0.0.1 22")) == {"eno1", "lo"}
 
 
 @pytest.mark.parametrize("connection", ["", "192.0.2.1 40000", "192.0.2.1 40000 192.0.2.77 22"])
