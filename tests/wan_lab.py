@@ -108,7 +108,7 @@ def await_event(folder: Path, kind: str, count: int = 1) -> None:
 def assert_nothing_left(hosts: SshHosts, folder: Path) -> None:
     for name in hosts.names:
         assert hosts.processes(name) == []
-        assert list(hosts.root(name).glob("transfers/*")) == []
+        assert list(hosts.root(name).glob("transfers/[!.]*")) == []
     assert not (folder / "results/.aside").exists()
 
 

@@ -28,12 +28,14 @@ from testbed.campaign.model import Campaign
 from testbed.campaign.objects import packed
 from testbed.campaign.publish import RECEIVER, SENDER, arrange
 from testbed.campaign.schedule import Transfer
-from testbed.campaign.virtual import packets_within
+from testbed.campaign.virtual import PCAP_HEADER_BYTES, packets_within
 from testbed.collecting import collect_apart
 from testbed.results import Results
 
 POLL_S = 0.5
 POLL_AT_MOST_S = 5.0
+PCAP_FILE_BYTES, LARGEST_PACKET_BYTES = 24, 256 << 10
+"""The largest packet that tcpdump keeps, whatever it is told."""
 SLACK_S = 60.0
 """What an end gets beyond the time of the transfer itself before it ends by itself."""
 
@@ -149,7 +151,14 @@ class Attempt:
                 for side, target in files.items():
                     name, end, _ = self._side(side)
                     stack.callback(_remove, target)
-                    remote.fetch(name, end, self.id, target, heed=lambda: self.wait(0.0))
+                    remote.fetch(
+                        name,
+                        end,
+                        self.id,
+                        target,
+                        heed=lambda: self.wait(0.0),
+                        capture_bytes=_capture_bytes(self.campaign),
+                    )
                 circumstances = {**p.circumstances, "attempt": self.number}
                 if self.bpf is not None:
                     circumstances["bpf"] = {self.bpf.cca: self.bpf.sha256}
@@ -195,6 +204,12 @@ class Attempt:
             except WarpbedError as error:
                 left.append(str(error))
         return left
+
+
+def _capture_bytes(campaign: Campaign) -> int:
+    """How long an end's capture is at most: packets that a card segments are kept as one."""
+    snap = LARGEST_PACKET_BYTES if campaign.captures.snap == "all" else quantities.size_bytes(campaign.captures.snap)
+    return PCAP_FILE_BYTES + packets_within(campaign) * (PCAP_HEADER_BYTES + min(snap, LARGEST_PACKET_BYTES))
 
 
 def _keep_failed(results: Results, folder: Path, run_id: str, detail: str) -> Path:

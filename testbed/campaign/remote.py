@@ -7,11 +7,12 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from base.errors import WarpbedError
-from hosts.archive import Limits, Readable, TooLargeError, unpack
+from hosts.archive import LARGEST_FETCH_BYTES, Limits, Readable, TooLargeError, unpack
 from hosts.remote import FETCH_TIMEOUT_S, Remote, UnreachableError, last_line
 from testbed.campaign.ends import End
 
@@ -22,7 +23,7 @@ TRACE_TIMEOUT_S = 150.0
 FILES = Limits(
     names=re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,80}\.(pcap|bin|json|log)"),
     files=32,
-    largest={".bin": 1 << 30, ".json": 1 << 20, ".log": 16 << 20},
+    largest={".bin": 256 << 20, ".json": 1 << 20, ".log": 16 << 20},
 )
 """Of a transfer at one end: a capture, the samples of its socket, what the programs say."""
 
@@ -73,9 +74,11 @@ def fetch(
     folder: Path,
     limit_s: float = FETCH_TIMEOUT_S,
     heed: Callable[[], None] = lambda: None,
+    capture_bytes: int = LARGEST_FETCH_BYTES,
 ) -> None:
     """Bring the files of a transfer's end into `folder`, within limit_s or longer by what has come (hosts.deadline).
 
+    capture_bytes: of the capture, which is the largest of them
     heed: called every second; what it raises ends this
     Raises as `ask` does; a cut stream, or one that does not end, counts as unreachable, one that is too large as refused.
     """
@@ -86,7 +89,8 @@ def fetch(
         raise RefusedError(f"{name}: {file!r} does not belong to a transfer's files")
 
     def take(stream: Readable) -> None:
-        unpack(stream, folder, refuse, FILES, is_compressed=True)
+        limits = replace(FILES, largest={**FILES.largest, ".pcap": capture_bytes})
+        unpack(stream, folder, refuse, limits, is_compressed=True)
 
     try:
         _remote(end).receive(

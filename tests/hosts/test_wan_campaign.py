@@ -126,7 +126,7 @@ def test_a_host_that_restarts_in_the_middle_repeats_that_transfer_only(
 
 
 def test_a_full_disk_is_waited_for(hosts: SshHosts, tmp_path: Path) -> None:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", hosts.root("b")], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60m,mode=0755", "tmpfs", hosts.root("b")], check=True)
     hosts.kill("b")
     hosts.start("b")  # in a namespace that knows the mount
     filler = hosts.root("b") / "filler"

@@ -174,6 +174,26 @@ def test_a_collector_that_dies_of_what_a_host_sent_ends_one_attempt_and_not_the_
     assert len(kept) == 4 and all((folder / "raw/sockets.bin").is_file() for folder in kept)
 
 
+@pytest.mark.parametrize(("snap", "most"), [("96B", 1_000_000), ("all", 660 * (16 + (256 << 10)))])
+def test_no_more_of_a_capture_is_taken_than_its_budget_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snap: str, most: int
+) -> None:
+    taken: list[int] = []
+
+    def fetch(*_: Any, capture_bytes: int, heed: Callable[[], None]) -> None:
+        heed()
+        taken.append(capture_bytes)
+        raise remote.RefusedError("imitated")
+
+    monkeypatch.setattr(sys.modules[__name__], "CAMPAIGN", f"{CAMPAIGN}captures: {{snap: {snap}, budget: 1MB}}\n")
+    monkeypatch.setattr(remote, "ask", ANSWER)
+    monkeypatch.setattr(remote, "fetch", fetch)
+    journal = Journal(tmp_path / "results/demo")
+    results = Results(tmp_path / "results", "demo")
+    assert len(Conductor(_campaign(tmp_path), ENDS, results, journal, print, lambda: False).conduct()) == 2
+    assert set(taken) and all(0.9 * most < one <= most for one in taken)
+
+
 def test_a_large_log_of_a_host_is_kept_to_its_end_and_not_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,12 @@ def test_empty_files_without_end_are_cut_off_however_fast_they_come(
     assert not (tmp_path / "files").exists()
 
 
+def test_a_capture_beyond_its_budget_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sends(tmp_path, monkeypatch, archive("a.pcap", size=2001), ":")
+    with pytest.raises(remote.RefusedError, match=r"'a.pcap' has 2001 bytes, such a file at most 2000"):
+        remote.fetch("a", END, "t.a1", tmp_path / "files", limit_s=30.0, capture_bytes=2000)
+
+
 def test_a_campaign_that_is_told_to_end_does_not_wait_for_a_fetch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
