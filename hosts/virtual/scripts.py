@@ -109,7 +109,8 @@ def _boot(kernel: GuestKernel, folder: Path, wall_s: float, seed: int) -> str:
     try:
         done = subprocess.run(
             boot.caged(min(os.sched_getaffinity(0)), folder, line, boot.places(kernel)),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=wall_s, env=boot.environment(), cwd="/",
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=wall_s,
+            env=boot.environment(), cwd="/",
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         return f"not at its end after {wall_s:.0f} s\n" + (error.stdout or b"").decode(errors="replace")

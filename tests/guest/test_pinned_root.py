@@ -22,8 +22,8 @@ def test_a_guest_has_the_programs_that_the_lock_names_and_no_others(kernel: Gues
         *boot.python(lab.ROOT / "tests/guest_root.py", root=root), start_ns=1, root=root,
     )  # fmt: skip
     done = subprocess.run(
-        boot.caged(min(os.sched_getaffinity(0)), tmp_path, line, boot.places(kernel, root)), capture_output=True, text=True,
-        check=False, stdin=subprocess.DEVNULL, env=boot.environment(), timeout=200,
+        boot.caged(min(os.sched_getaffinity(0)), tmp_path, line, boot.places(kernel, root)),
+        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=boot.environment(), timeout=200,
     )  # fmt: skip
     (seen,) = [text for text in done.stdout.splitlines() if text.startswith(f"{PREFIX}sees ")] or [
         done.stdout + done.stderr

@@ -108,6 +108,7 @@ def test_a_machine_that_stands_still_in_the_middle_of_a_task_is_unreachable(mach
             **os.environ,
             "ANSIBLE_CONFIG": str(lab.ROOT / "ansible.cfg"),
             "ANSIBLE_SSH_ARGS": quickly,
+            "ANSIBLE_LOCAL_TEMP": f"{tmp_path}/local",
             "ANSIBLE_SSH_CONTROL_PATH_DIR": f"{tmp_path}/c",
             "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
         },
