@@ -45,6 +45,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(durations.CpuTime())
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or leaves anything in the state folder of whoever starts it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WARPBED_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def nothing_goes_on(request: pytest.FixtureRequest) -> Iterator[None]:
     """A file whose tests leave a process running has failed; the process is ended, for it would take the others' CPU."""

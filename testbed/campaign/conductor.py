@@ -299,7 +299,7 @@ class Conductor:
     def _wait(self, seconds: float, heed_stop: bool = True) -> None:
         deadline = time.monotonic() + seconds
         while True:
-            if self.cancelled() or (heed_stop and self.journal.stop_file.exists()):
+            if self.cancelled() or (heed_stop and self.journal.is_stopped()):
                 raise StoppedError(
                     f"{self.campaign.campaign}: stopped; run the same command again to resume with the next transfer"
                 )
