@@ -21,6 +21,7 @@ from testbed.campaign.conductor import Conductor, StoppedError
 from testbed.campaign.journal import Journal
 from testbed.campaign.model import Campaign, load
 from testbed.campaign.objects import objects_of
+from testbed.campaign.outcome import is_damaged, runs_in
 from testbed.campaign.times import estimated_runs, shortest_run_s
 from testbed.commands import arguments as common
 from testbed.commands.output import render
@@ -98,7 +99,14 @@ def _execute(options: argparse.Namespace, campaign: Campaign, folder: Path) -> i
         conduct = _virtual if options.host == "virtual" else _wan
         code = conduct(options, campaign, results, journal)
         print(table.render(campaign, table.cells(campaign, table.measured(folder))), end="")
+        _print_damaged(folder)
     return code
+
+
+def _print_damaged(folder: Path) -> None:
+    """Name what is not in the table because it cannot be read."""
+    for run in filter(is_damaged, runs_in(folder)):
+        print(clean_lines(f"damaged: {run.path.name}: {run.error}"), file=sys.stderr)
 
 
 def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, journal: Journal) -> int:
@@ -241,4 +249,5 @@ def _table(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int
     else:
         print(table.render(campaign, rows), end="")
         print(judged.render(judged.findings(campaign, folder)), end="")
+    _print_damaged(folder)
     return 0
