@@ -16,6 +16,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -190,6 +191,8 @@ def _in_the_way(place: Path, kind: str) -> UsageError:
 
 
 KINDS: Mapping[str, type] = {"event": str, "transfer": str, "reason": str, "run": int, "attempt": int, "bytes": int}
+TRANSFER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""A transfer's id, which is the name of its run's folder."""
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "started": ("transfer", "attempt", "bytes"),
     "failed": ("transfer", "attempt"),
@@ -209,7 +212,9 @@ def _parsed(line: str) -> dict[str, Any] | None:
         return None
     wrong = any(name in entry and type(entry[name]) is not kind for name, kind in KINDS.items())
     lacks = any(name not in entry for name in NEEDED.get(str(entry["event"]), ()))
-    return None if wrong or lacks else entry
+    if wrong or lacks or not TRANSFER.fullmatch(entry.get("transfer", "x")):
+        return None
+    return entry
 
 
 def _is_time(value: Any) -> bool:
