@@ -45,14 +45,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(durations.CpuTime())
 
 
-@pytest.fixture(scope="session", autouse=True)
-def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test reads or leaves anything in the state folder of whoever starts it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WARPBED_STATE", str(tmp_path_factory.mktemp("state")))
-        yield
-
-
 @pytest.fixture(scope="module", autouse=True)
 def nothing_goes_on(request: pytest.FixtureRequest) -> Iterator[None]:
     """A file whose tests leave a process running has failed; the process is ended, for it would take the others' CPU."""
@@ -108,10 +100,12 @@ def this_machine() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
-    """Three hosts over SSH, a, b and c; who uses them needs tests.sshhosts.needs_ssh_hosts."""
+    """Three hosts over SSH, a, b and c; who uses them needs tests.sshhosts.needs_ssh_hosts. What campaigns keep of them goes with them."""
     ssh_hosts = SshHosts(tmp_path_factory.mktemp("hosts"), ["a", "b", "c"])
     try:
-        yield ssh_hosts
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("WARPBED_STATE", str(tmp_path_factory.mktemp("state")))
+            yield ssh_hosts
     finally:
         ssh_hosts.close()
 

@@ -18,13 +18,17 @@ from schema.model import HostRules, Topology
 
 
 def _rate(text: str) -> str:
-    quantities.rate_bps(text)
+    if quantities.rate_bps(text) > FASTEST_BPS:
+        raise ValueError(f"{text}: at most {quantities.format_rate(FASTEST_BPS)}")
     return text
 
 
+FASTEST_BPS = 10**12
 Rate = Annotated[str, AfterValidator(_rate)]
 RUNS_AT_MOST = 100_000
 LARGEST_BYTES = 10**12
+LONGEST = "87600h"
+LONGEST_NS = quantities.delay_ns(LONGEST)
 
 
 class Profile(Model):
@@ -43,12 +47,15 @@ class Receiver(Model):
 
 
 class Limits(Model):
-    """What the campaign may load other people's networks with; the rate is kept by the kernel's pacing.
+    """What the campaign may load other people's networks with.
 
-    Between real hosts a volume that is not set has a default (testbed.campaign.limits).
+    rate: kept by the kernel's pacing, which changes how every algorithm sends
+    rate_at_most: changes nothing of how an algorithm sends, and ends a transfer that sends more in a second
+    Between real hosts a volume or rate_at_most that is not set has a default (testbed.campaign.limits).
     """
 
     rate: Rate | None = None
+    rate_at_most: Rate | None = None
     volume: Size | None = None
     volume_per_day: Size | None = None
 
@@ -137,6 +144,9 @@ class Campaign(Model):
 
     @model_validator(mode="after")
     def _positive(self) -> Campaign:
+        for what in ("pause", "every", "lasts", "transfer_at_most", "patience", "sockets"):
+            if quantities.delay_ns(getattr(self, what)) > LONGEST_NS:
+                raise ValueError(f"{what} {getattr(self, what)}: at most {LONGEST}, ten years")
         for what in ("lasts", "transfer_at_most", "sockets"):
             if quantities.delay_ns(getattr(self, what)) == 0:
                 raise ValueError(f"{what} must be above 0s")
