@@ -6,8 +6,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from testbed.compile_bpf import not_allowed
 from testbed.engine import options as engine
 from testbed.progress import Progress
 from testbed.results import Results
-from testbed.session import stop_on_signals, terminal
+from testbed.session import ignored, stop_on_signals, terminal
 
 HELP = "repeat the same transfers for days, over the wide area or in virtual time"
 ACTIONS = ("run", "execute", "check", "status", "stop", "table")
@@ -153,13 +155,14 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
         hosts,
         results,
         journal,
-        lambda message: print(clean(message), flush=True),
+        _teller(stop),
         stop.is_set,
         options.again,
         options.objects,
     )
     try:
-        missing = conductor.conduct()
+        with ignored(signal.SIGPIPE):  # an ssh that ends before it has read the question must not end the campaign
+            missing = conductor.conduct()
     except StoppedError as error:
         journal.add("stopped")
         raise WarpbedError(str(error)) from error
@@ -168,6 +171,20 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
     if not missing and _made(journal) == there:
         print(f"nothing to do: all {there} transfers are there")
     return 1 if missing else 0
+
+
+def _teller(stop: threading.Event) -> Callable[[str], None]:
+    """Prints a line for people; where nobody reads it any more, the campaign is to stop as by a signal."""
+
+    def tell(message: str) -> None:
+        try:
+            print(clean(message), flush=True)
+        except BrokenPipeError:
+            stop.set()
+            with open(os.devnull, "w") as nowhere:
+                os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+    return tell
 
 
 def _unknown(folder: Path) -> str:
@@ -211,7 +228,8 @@ def _stop(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
     journal = Journal(folder)
     if not journal.is_held():
         print(f"{campaign.campaign}: no process conducts it; {campaign_status.read(campaign, folder).state}")
-        return _close_services(campaign, journal, folder)
+        with ignored(signal.SIGPIPE):  # as for the campaign itself
+            return _close_services(campaign, journal, folder)
     journal.stop()
     print(f"{campaign.campaign}: ends after the transfers under way; `campaign run` resumes it")
     return 0

@@ -16,6 +16,7 @@ from testbed.campaign.journal import Journal
 from testbed.campaign.model import load
 from testbed.campaign.outcome import of_run, runs_in
 from testbed.campaign.schedule import run_of
+from testbed.commands import campaign as command
 from tests import lab
 
 CAMPAIGN = """\
@@ -46,6 +47,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Results in which the campaign's only transfer is there."""
     monkeypatch.setenv("WARPBED_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(remote, "ask", lambda *_arguments, **_more: {"transfers": {}})
+    monkeypatch.setattr(command, "stop_on_signals", lambda _: None)
     campaign, _ = load(lab.write(tmp_path, CAMPAIGN, "c.yml"))
     (transfer,) = run_of(campaign, 1, "wan")
     ends = {name: End(address=f"192.0.2.{i}", host="h", agent="/a", consent="x") for i, name in enumerate("ab", 1)}
