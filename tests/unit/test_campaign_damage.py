@@ -32,11 +32,13 @@ claims:
   - {source: x, metric: completion_s, where: {cca: reno}, bounds: {min: 0.5}}
 """
 GOOD: dict[str, Any] = {
-    "format": FORMAT, "status": "complete", "host": "wan", "params": {"receiver": "b", "cca": "reno", "size": "1MB", "run": 1},
+    "format": FORMAT, "status": "complete", "host": "wan",
+    "params": {"receiver": "b", "cca": "reno", "size": "1MB", "run": 1},
     "verdict": {"value": "valid", "reasons": []}, "metrics": {"flows": [{"flow": "t", "completion_s": 2.0}]},
 }  # fmt: skip
 DAMAGED = {
-    "empty": "", "cut": "{", "list": "[]", "word": '"x"', "null": "null", "deep": "[" * 100_000, "binary": "\ud800\udcff",
+    "empty": "", "cut": "{", "list": "[]", "word": '"x"', "null": "null", "deep": "[" * 100_000,
+    "binary": "\ud800\udcff",
     "params": json.dumps({**GOOD, "params": []}), "flows": json.dumps({**GOOD, "metrics": {"flows": [3]}}),
     "newer": json.dumps({**GOOD, "format": 99}), "no format": "{}",
 }  # fmt: skip

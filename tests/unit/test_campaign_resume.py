@@ -225,7 +225,10 @@ def test_a_path_that_no_traceroute_shows_costs_no_transfer(world: World, trace: 
 
 @pytest.mark.parametrize(
     "change",
-    [{"clock": NESTED}, {"time_ns": 1e999}, {"time_ns": "x"}, {"boot_id": "\ud800"}, {"free_bytes": None}, {"algorithms": 3}],
+    [
+        {"clock": NESTED}, {"time_ns": 1e999}, {"time_ns": "x"}, {"boot_id": "\ud800"}, {"free_bytes": None},
+        {"algorithms": 3},
+    ],
     ids=["deep", "endless", "a word", "half a character", "no room", "a number"],
 )  # fmt: skip
 def test_a_probe_that_no_agent_gives_is_given_up_and_the_campaign_goes_on(world: World, change: dict[str, Any]) -> None:
