@@ -10,9 +10,7 @@ written end the campaign.
 from __future__ import annotations
 
 import ipaddress
-import os
 import shutil
-import stat
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -167,29 +165,13 @@ class Conductor:
     def _is_there_after_all(self, transfer: Transfer) -> bool:
         """Whether the run could not be read a moment ago and now can be. What lies under its name and is no run is moved
         aside and kept, before anything is measured that could not be published then."""
-        place = self.results.path(transfer.id)
-        if self.results.is_complete(transfer.id):
-            return True
-        if not os.path.lexists(place):
-            return False
         try:
-            if not stat.S_ISDIR(os.lstat(place).st_mode):
-                raise GivenUpError(
-                    f"{place}: is no folder; move it away; `campaign execute --again` makes the transfer"
-                )
-            if stat.S_ISREG(os.lstat(place / "run.json").st_mode):
-                with open(place / "run.json", "rb") as file:
-                    file.read(1)  # where its disk has errors, it may be a whole run
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise GivenUpError(f"{place}: cannot be read: {error.strerror}") from error
-        try:
-            aside = self.results.publish_failed(place, transfer.id)
+            aside = self.results.set_aside(transfer.id)
         except (OSError, WarpbedError) as error:
-            raise GivenUpError(f"{place}: is no run, and cannot be moved away: {error}") from error
-        self.told(f"{transfer.id}: what was there is no run; it is now {aside.name}")
-        return False
+            raise GivenUpError(str(error)) from error
+        if aside is not None:
+            self.told(f"{transfer.id}: what was there is no run; it is now {aside.name}")
+        return self.results.is_complete(transfer.id)
 
     def _with_attempts(self, transfer: Transfer, events: list[dict[str, Any]]) -> None:
         """Make attempts until one succeeds. Raises GivenUpError after the last, or where limits or patience end it."""

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from analysis.results import FAILED, FIGURES, Run, load_run
+from base.small_files import small_json
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def of_run(run: Run) -> Outcome | None:
 def _told_s(file: Path) -> float | None:
     """What the sending program measured: from connecting until the receiver had read it all."""
     try:
-        return _time_s(json.loads(file.read_text())["seconds"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return _time_s(small_json(file)["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 

@@ -37,14 +37,14 @@ def campaign(folder: Path, more: str = "") -> Campaign:
 
 
 @pytest.mark.parametrize("what", ["pause", "every", "lasts", "transfer_at_most", "patience", "sockets"])
-@pytest.mark.parametrize("text", ["99999999999999999999h", "87601h"])
-def test_a_time_of_more_than_ten_years_is_refused(tmp_path: Path, what: str, text: str) -> None:
-    with pytest.raises(SpecError, match=rf"{what} {text}: at most 87600h, ten years"):
+@pytest.mark.parametrize("text", ["99999999999999999999h", "8785h"])
+def test_a_time_of_more_than_a_year_is_refused(tmp_path: Path, what: str, text: str) -> None:
+    with pytest.raises(SpecError, match=rf"{what}: .*a time is at most 8784h, a year"):
         campaign(tmp_path, f"{what}: {text}\n")
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("lasts", ["168h", "87600h"])
+@pytest.mark.parametrize("lasts", ["168h", "8784h"])
 def test_a_campaign_without_any_pause_is_counted_at_once(tmp_path: Path, lasts: str) -> None:
     file = lab.write(tmp_path, f"{CAMPAIGN}every: 0s\npause: 0s\nlasts: {lasts}\n", "c.yml")
     assert f"at most {RUNS_AT_MOST} runs" in lab.inside("campaign", "check", file)
@@ -78,7 +78,7 @@ def test_a_campaign_has_a_rate_that_no_transfer_may_exceed(tmp_path: Path) -> No
     assert rate_at_most_bps(campaign(tmp_path)) == bps("volume: 1GB") == bps("rate: 8mbit") == 10**9
     assert bps("rate_at_most: 10gbit") == 10**10 and bps("rate_at_most: 5mbit, rate: 2gbit") == 5 * 10**6
     assert bps("rate: 2gbit") == 2_500_000_000, "who asks for pacing at a rate has asked for the rate"
-    with pytest.raises(SpecError, match="at most 1000 Gbit/s"):
+    with pytest.raises(SpecError, match="a rate is at most"):
         bps("rate_at_most: 99999999999999999999gbit")
 
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -291,17 +291,27 @@ def test_what_is_no_run_makes_way_before_anything_is_measured(world: World, cont
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])
-def test_what_cannot_make_way_is_named_before_anything_is_measured(world: World, kind: str) -> None:
+def test_what_is_no_folder_makes_way_and_is_not_followed(world: World, kind: str) -> None:
     place = world.results.path(world.transfers[0])
     place.parent.mkdir(parents=True)
     if kind == "file":
         place.write_text("mine")
     else:
         place.symlink_to(world.folder)
-    assert world.conduct() == [world.transfers[0]]
-    (missing,) = world.events("missing")
-    assert "is no folder; move it away" in missing["reason"]
-    assert [event["transfer"] for event in world.events("started")] == [world.transfers[1]]
+    assert world.conduct() == [] and len(world.events("started")) == 2
+    aside = place.with_name(f"{place.name}.failed-1")
+    assert (kind == "file" and aside.read_text() == "mine") or aside.is_symlink()
+
+
+def test_what_cannot_make_way_is_named_before_anything_is_measured(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_results: Results, _transfer: str) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Results, "set_aside", refuse)
+    assert world.conduct() == world.transfers and world.events("started") == []
+    assert all("Permission denied" in event["reason"] for event in world.events("missing"))
 
 
 def test_what_was_measured_and_cannot_be_fetched_stays_at_the_ends_and_is_fetched_later(world: World) -> None:
