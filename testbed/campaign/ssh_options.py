@@ -17,11 +17,11 @@ WORD = r"[A-Za-z0-9_+^][A-Za-z0-9_.:@,+*^/-]*"
 FILE = r"[^\x00-\x1f|]+"
 OPTIONS = {
     "addressfamily": WORD, "bindaddress": WORD, "bindinterface": WORD, "certificatefile": FILE, "checkhostip": WORD,
-    "ciphers": WORD, "compression": WORD, "connecttimeout": WORD, "connectionattempts": WORD,
-    "controlmaster": WORD, "controlpath": FILE, "controlpersist": WORD, "globalknownhostsfile": FILE,
-    "hostkeyalgorithms": WORD, "hostkeyalias": WORD, "hostname": WORD, "identitiesonly": WORD, "identityfile": FILE,
-    "ipqos": WORD, "kexalgorithms": WORD, "loglevel": WORD, "macs": WORD, "port": WORD,
-    "preferredauthentications": WORD, "proxyjump": HOST, "pubkeyacceptedalgorithms": WORD, "pubkeyauthentication": WORD, "rekeylimit": WORD,
+    "ciphers": WORD, "compression": WORD, "connecttimeout": WORD, "connectionattempts": WORD, "controlmaster": WORD,
+    "controlpath": FILE, "controlpersist": WORD, "globalknownhostsfile": FILE, "hostkeyalgorithms": WORD,
+    "hostkeyalias": WORD, "hostname": WORD, "identitiesonly": WORD, "identityfile": FILE, "ipqos": WORD,
+    "kexalgorithms": WORD, "loglevel": WORD, "macs": WORD, "port": WORD, "preferredauthentications": WORD,
+    "proxyjump": HOST, "pubkeyacceptedalgorithms": WORD, "pubkeyauthentication": WORD, "rekeylimit": WORD,
     "serveralivecountmax": WORD, "serveraliveinterval": WORD, "stricthostkeychecking": WORD, "tcpkeepalive": WORD,
     "user": WORD, "userknownhostsfile": FILE,
 }  # fmt: skip
