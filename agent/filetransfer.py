@@ -28,6 +28,9 @@ HELLO = struct.Struct("!QH")
 COUNT = struct.Struct("!Q")
 CONTROL_TIMEOUT_S = 30.0
 TCP_USER_TIMEOUT = 18
+RATE_OVER_S = 1.0
+BYTES_SENT, BYTES_SENT_AT = struct.Struct("=Q"), 200
+"""tcpi_bytes_sent in struct tcp_info (include/uapi/linux/tcp.h)."""
 
 
 class TransferError(Exception):
@@ -119,11 +122,13 @@ def send(
     pacing_bps: int | None,
     silence_s: float,
     own_port: int = 0,
+    rate_at_most_bps: int | None = None,
 ) -> dict[str, Any]:
     """Send `size` bytes, from own_port (0: any).
 
+    rate_at_most_bps: payload in a second, what is repeated included, at which the transfer ends
     Returns what was sent, and the seconds from connecting until the other side had read it all.
-    Raises TransferError where the other side does not prove itself, and OSError.
+    Raises TransferError where the other side does not prove itself or the rate is exceeded, and OSError.
     """
     with (
         _socket(own, own_port, cca) as data,
@@ -147,9 +152,10 @@ def send(
         started = time.monotonic()
         data.connect((peer, port))
         algorithm = data.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
-        sent = 0
+        sent, rate = 0, Rate(rate_at_most_bps, started)
         while sent < size:
             sent += data.send(CHUNK[: size - sent])
+            rate.check(data, sent)
         data.shutdown(socket.SHUT_WR)
         if data.recv(1):
             raise TransferError("the receiver sent data where none belongs")
@@ -159,6 +165,34 @@ def send(
         if not hmac.compare_digest(seal, proof(key, b"total", nonces, count)) or COUNT.unpack(count)[0] != size:
             raise TransferError(f"the receiver has read {COUNT.unpack(count)[0]} of {size} bytes")
     return {"bytes": sent, "seconds": seconds, "cca": algorithm}
+
+
+class Rate:
+    """Ends a transfer whose mean rate over a second is too high. Nothing is slowed down: the algorithm sends as it would."""
+
+    def __init__(self, at_most_bps: int | None, now_s: float) -> None:
+        self._at_most_bps, self._since_s, self._bytes = at_most_bps, now_s, 0
+
+    def check(self, sock: socket.socket, written: int) -> None:
+        """Raise TransferError where too much was sent since the last second's end. written: bytes given to the socket so far"""
+        now_s = time.monotonic()
+        passed_s = now_s - self._since_s
+        if self._at_most_bps is None or passed_s < RATE_OVER_S:
+            return
+        sent = sent_bytes(sock) or written
+        bps = (sent - self._bytes) * 8 / passed_s
+        if bps > self._at_most_bps:
+            raise TransferError(
+                f"{bps / 1e6:.0f} Mbit/s sent over {passed_s:.1f} s, more than the {self._at_most_bps / 1e6:g} Mbit/s of "
+                "limits.rate_at_most; the campaign file can set more"
+            )
+        self._since_s, self._bytes = now_s, sent
+
+
+def sent_bytes(sock: socket.socket) -> int:
+    """Payload that the kernel has sent, what was repeated included; 0 before Linux 4.19, which does not count it."""
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_SENT.size + BYTES_SENT_AT)
+    return int(BYTES_SENT.unpack_from(info, BYTES_SENT_AT)[0]) if len(info) >= BYTES_SENT_AT + BYTES_SENT.size else 0
 
 
 def _family(address: str) -> socket.AddressFamily:

@@ -64,6 +64,7 @@ class Transfer:
     cca: str = ""
     size_bytes: int = 0
     pacing_bps: int | None = None
+    rate_at_most_bps: int | None = None
     snap_bytes: int = 96
     packets_at_most: int = 0
     sockets_interval_s: float = 0.1
@@ -190,7 +191,8 @@ class _End:
         t = self.transfer
         request: dict[str, Any] = {"own": t.own, "peer": t.peer, "port": t.port, "key": t.key, "silence_s": SILENCE_S}
         if t.side == "sender":
-            return request | {"cca": t.cca, "size": t.size_bytes, "pacing_bps": t.pacing_bps}
+            sending = {"cca": t.cca, "size": t.size_bytes, "pacing_bps": t.pacing_bps}
+            return request | sending | {"rate_at_most_bps": t.rate_at_most_bps}
         return request | {"at_most": t.size_bytes}
 
     def _started(self, out: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things are: the checkout, and the cache of what can be made again, outside it and keyed by content."""
+"""Where things are: the checkout, the cache of what can be made again, keyed by content, and the user's own state."""
 
 from __future__ import annotations
 
@@ -43,3 +43,10 @@ def cache_dir() -> Path:
     if own := os.environ.get("WARPBED_CACHE"):
         return Path(own).absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "warpbed"
+
+
+def state_dir() -> Path:
+    """$WARPBED_STATE, else $XDG_STATE_HOME/warpbed, else ~/.local/state/warpbed; not created here. What has to outlive the cache."""
+    if own := os.environ.get("WARPBED_STATE"):
+        return Path(own).absolute()
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state").absolute() / "warpbed"

@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from base import paths
 from store import answering
 from store.errors import StoreError, StoreUsageError
 
@@ -29,8 +30,7 @@ LOCK_TIMEOUT_S = 600
 
 def state_dir() -> Path:
     """What has to outlive the cache: passwords and settings of the dashboards on this machine."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
-    return Path(os.environ.get("WARPBED_STATE") or Path(base) / "warpbed") / "dashboards"
+    return paths.state_dir() / "dashboards"
 
 
 def database_url(given: str | None = None) -> str:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Protocol
 
 
@@ -26,6 +28,16 @@ def stop_on_signals(runner: Stoppable) -> None:
             runner.cancel()
 
         threading.Thread(target=wait, daemon=True).start()
+
+
+@contextlib.contextmanager
+def ignored(number: int) -> Iterator[None]:
+    """The body, and what is started in it, ignores a signal."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def terminal() -> str | None:

@@ -100,10 +100,12 @@ def this_machine() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
-    """Three hosts over SSH, a, b and c; who uses them needs tests.sshhosts.needs_ssh_hosts."""
+    """Three hosts over SSH, a, b and c; who uses them needs tests.sshhosts.needs_ssh_hosts. What campaigns keep of them goes with them."""
     ssh_hosts = SshHosts(tmp_path_factory.mktemp("hosts"), ["a", "b", "c"])
     try:
-        yield ssh_hosts
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("WARPBED_STATE", str(tmp_path_factory.mktemp("state")))
+            yield ssh_hosts
     finally:
         ssh_hosts.close()
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from testbed.campaign import known_ends
 from testbed.campaign.journal import Journal
 from tests import lab, plays
 from tests.sshhosts import SshHosts
@@ -85,10 +86,9 @@ class Prepared:
 
     def conduct(self, folder: Path, text: str = CAMPAIGN) -> subprocess.Popen[str]:
         """A campaign without the play, which for hosts that are prepared does nothing but start this command."""
-        file, ends = lab.write(folder, text, "campaign.yml"), Journal(folder / "results/short").folder / "ends.json"
+        file, ends = lab.write(folder, text, "campaign.yml"), known_ends.file_of(folder / "results/short")
         if not ends.exists():
-            ends.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(Journal(self.folder / "results/short").folder / "ends.json", ends)
+            shutil.copy(known_ends.file_of(self.folder / "results/short"), ends)
         return subprocess.Popen(
             lab.command("campaign", "execute", file, "--host", "wan", "--results", folder / "results"),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=lab.ROOT,

@@ -24,6 +24,7 @@ from base.files import replace_text
 from plan.model import BpfObject
 from testbed.campaign import remote
 from testbed.campaign.ends import End
+from testbed.campaign.limits import rate_at_most_bps
 from testbed.campaign.model import Campaign
 from testbed.campaign.objects import packed
 from testbed.campaign.publish import RECEIVER, SENDER, arrange
@@ -99,7 +100,8 @@ class Attempt:
             "side": side, "own": end.address, "peer": peer.address, "interface": self.place.interfaces[side],
             "port": self.place.receiver.port, "key": key, "cca": transfer.cca, "size_bytes": transfer.size_bytes,
             "deadline_s": quantities.seconds(campaign.transfer_at_most) + (SLACK_S if side == RECEIVER else 0.0),
-            "pacing_bps": pacing, "snap_bytes": 0 if snap == "all" else quantities.size_bytes(snap),
+            "pacing_bps": pacing, "rate_at_most_bps": rate_at_most_bps(campaign),
+            "snap_bytes": 0 if snap == "all" else quantities.size_bytes(snap),
             "packets_at_most": packets_within(campaign),
             "sockets_interval_s": quantities.seconds(campaign.sockets),
             **({} if self.bpf is None or side == RECEIVER else {"bpf": packed(self.bpf)}),

@@ -3,21 +3,24 @@
 
 Every step is in the journal before the next is taken. A transfer ends in one of two ways: its run folder is there, or
 the journal names it as missing, with the reason; both are final until somebody asks for the missing ones again.
+Whatever an end answers, and whatever an attempt ends with, concerns that attempt; only a stop and a journal that cannot be
+written end the campaign.
 """
 
 from __future__ import annotations
 
-import contextlib
+import ipaddress
 import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
+from analysis.run_shape import problem
 from base import quantities
 from base.errors import WarpbedError
 from plan.model import BpfObject
-from testbed.campaign import remote
+from testbed.campaign import left_at_ends, remote
 from testbed.campaign.attempt import Attempt, AttemptError, Place, facts_of
 from testbed.campaign.ends import End
 from testbed.campaign.journal import Journal, JournalError
@@ -33,6 +36,9 @@ RETRY_S = 10.0
 TICK_S = 1.0
 SPARE_BYTES = 50 << 20
 """Room that stays free on every disk."""
+KEPT_AT_MOST = 5
+"""Transfers of a campaign that wait at the ends to be fetched, each with captures.budget at most."""
+HOPS_AT_MOST = 64
 
 
 class StoppedError(WarpbedError):
@@ -63,13 +69,18 @@ class Conductor:
     def conduct(self) -> list[str]:
         """Make all that is missing; returns the ids of what is missing at the end, in their order."""
         events = self.journal.events()
-        begun_s = next((e["time"] for e in events if e["event"] == "begun"), None)
+        # the same file may have been conducted in virtual time before, into the same folder
+        begun_s = next((e["time"] for e in events if e["event"] == "begun" and e.get("host") == HOST), None)
         if begun_s is None:
-            begun_s = self.journal.add("begun", host=HOST)["time"]
+            begun_s = self._record("begun", host=HOST)["time"]
         else:
-            self.journal.add("resumed", host=HOST)
+            self._record("resumed", host=HOST)
+        begun_s = min(begun_s, time.time())
         purge_aside(self.results.base)
-        number = max((e["run"] for e in events if e["event"] == "run"), default=0) if not self.again else 0
+        self._tidy()
+        number = max((e["run"] for e in events if e["event"] == "run" and "run" in e), default=0)
+        if self.again:
+            number = 0
         free_s = 0.0
         if number == 0:
             number = 1
@@ -78,7 +89,7 @@ class Conductor:
         while (start_s := run_start_s(self.campaign, number, free_s)) is not None or self._has_begun(number):
             if not self._has_begun(number):
                 self._pause_until(begun_s + (start_s or 0.0), f"run {number} begins")
-                self.journal.add("run", run=number)
+                self._record("run", run=number)
             for transfer in run_of(self.campaign, number, HOST, objects=sums):
                 if not self._settled(transfer):
                     self._transfer(transfer)
@@ -86,8 +97,44 @@ class Conductor:
                     missing.append(transfer.id)
             free_s = time.time() - begun_s
             number += 1
-        self.journal.add("over", missing=len(missing))
+        self._tidy()
+        self._record("over", missing=len(missing))
         return missing
+
+    def _tidy(self) -> None:
+        """Clear the ends of what nobody will ask for again, and note what a crash has kept from being noted."""
+        events = self.journal.events()
+        if attempts := left_at_ends.over(events, self.results):
+            for reason in left_at_ends.clear(self.ends, attempts):
+                self._note("left", reason=reason)
+        for transfer, count in left_at_ends.not_noted(events, self.results).items():
+            self._record("done", transfer=transfer, bytes=count)
+
+    def _record(self, event: str, **facts: Any) -> dict[str, Any]:
+        """Add what the next step relies on to the journal; where its disk is full, wait for room as long as `patience`.
+
+        Raises JournalError.
+        """
+        deadline = time.monotonic() + quantities.seconds(self.campaign.patience)
+        told = False
+        while True:
+            try:
+                return self.journal.add(event, **facts)
+            except JournalError as error:
+                if not error.is_full or time.monotonic() > deadline:
+                    raise
+            if not told:
+                self.told(f"{self.journal.file}: the disk is full; waiting for room for {self.campaign.patience}")
+                told = True
+            self._wait(self.retry_s)
+
+    def _note(self, event: str, **facts: Any) -> None:
+        """Add what only tells to the journal; a full disk holds nothing up for it."""
+        try:
+            self.journal.add(event, **facts)
+        except JournalError as error:
+            if not error.is_full:
+                raise
 
     def _has_begun(self, number: int) -> bool:
         return any(e["event"] == "run" and e.get("run") == number for e in self.journal.events())
@@ -103,15 +150,28 @@ class Conductor:
         events = self.journal.events()
         ended = max((e["time"] for e in events if e["event"] in ("done", "missing")), default=None)
         if ended is not None:
-            self._pause_until(ended + quantities.seconds(self.campaign.pause), "pause", transfer)
+            # a clock that was set back since must not make it longer
+            self._pause_until(min(ended, time.time()) + quantities.seconds(self.campaign.pause), "pause", transfer)
         try:
-            self._with_attempts(transfer, [e for e in events if e.get("transfer") == transfer.id])
+            if not self._is_there_after_all(transfer):
+                self._with_attempts(transfer, [e for e in events if e.get("transfer") == transfer.id])
         except GivenUpError as error:
-            self.journal.add("missing", transfer=transfer.id, reason=str(error))
+            self._record("missing", transfer=transfer.id, reason=str(error))
             self.told(f"{transfer.id}: missing: {error}")
             return
-        self.journal.add("done", transfer=transfer.id, bytes=transfer.size_bytes)
+        self._record("done", transfer=transfer.id, bytes=transfer.size_bytes)
         self.told(f"{transfer.id}: done")
+
+    def _is_there_after_all(self, transfer: Transfer) -> bool:
+        """Whether the run could not be read a moment ago and now can be. What lies under its name and is no run is moved
+        aside and kept, before anything is measured that could not be published then."""
+        try:
+            aside = self.results.set_aside(transfer.id)
+        except (OSError, WarpbedError) as error:
+            raise GivenUpError(str(error)) from error
+        if aside is not None:
+            self.told(f"{transfer.id}: what was there is no run; it is now {aside.name}")
+        return self.results.is_complete(transfer.id)
 
     def _with_attempts(self, transfer: Transfer, events: list[dict[str, Any]]) -> None:
         """Make attempts until one succeeds. Raises GivenUpError after the last, or where limits or patience end it."""
@@ -127,22 +187,20 @@ class Conductor:
             place = self._place(transfer)
             if open_attempt is None:
                 number += 1
-                self.journal.add("started", transfer=transfer.id, attempt=number, bytes=transfer.size_bytes)
+                self._record("started", transfer=transfer.id, attempt=number, bytes=transfer.size_bytes)
             attempt = Attempt(
                 self.campaign, transfer, number, place, self._wait_through, self.objects.get(transfer.cca)
             )
             try:
                 if self._attempt(attempt, resumed=open_attempt is not None):
                     return
-                self.journal.add(
-                    "abandoned", transfer=transfer.id, attempt=number, reason="it had not begun at the sender"
-                )
-            except (StoppedError, JournalError):
+                self._record("abandoned", transfer=transfer.id, attempt=number, reason="it had not begun at the sender")
+            except (StoppedError, GivenUpError, JournalError):
                 raise
             except Exception as error:  # noqa: BLE001 — whatever it is, it belongs to this attempt, and the campaign goes on
                 failures += 1
                 reason = str(error) if isinstance(error, WarpbedError) else f"{type(error).__name__}: {error}"
-                self.journal.add("failed", transfer=transfer.id, attempt=number, reason=reason)
+                self._record("failed", transfer=transfer.id, attempt=number, reason=reason)
                 self.told(f"{attempt.id}: {reason}")
                 self._clear(attempt)
             open_attempt = None
@@ -159,7 +217,7 @@ class Conductor:
 
         def unreachable(reason: str) -> None:
             if not noted:
-                self.journal.add("waiting", transfer=attempt.transfer.id, reason=reason)
+                self._note("waiting", transfer=attempt.transfer.id, reason=reason)
             noted.append(reason)
 
         status = attempt.await_end(unreachable)
@@ -176,18 +234,25 @@ class Conductor:
                 attempt.bring_home(self.results, status)
             except (remote.UnreachableError, OSError) as error:
                 if time.monotonic() > deadline:
-                    raise AttemptError(f"measured, but its files could not be fetched: {error}") from error
+                    self._keep(attempt, error)
                 if not noted:
-                    with contextlib.suppress(JournalError):  # it may be the journal's own disk that is full
-                        self.journal.add("waiting", transfer=attempt.transfer.id, reason=str(error))
+                    self._note("waiting", transfer=attempt.transfer.id, reason=str(error))
                 noted = True
                 self._wait(self.retry_s)
             else:
                 return
 
+    def _keep(self, attempt: Attempt, error: Exception) -> NoReturn:
+        """Leave what was measured at the ends, where the only copy is; nothing more is sent for this transfer until then."""
+        reason = f"measured, but its files could not be fetched within {self.campaign.patience}: {error}"
+        if len(left_at_ends.kept(self.journal.events(), self.results)) >= KEPT_AT_MOST:
+            raise AttemptError(f"{reason}; those of {KEPT_AT_MOST} transfers wait at the hosts already") from error
+        self._record("kept", transfer=attempt.transfer.id, attempt=attempt.number, reason=str(error))
+        raise GivenUpError(f"{reason}; they stay at the hosts; `campaign execute --again` fetches them") from error
+
     def _clear(self, attempt: Attempt) -> None:
         for message in attempt.clear():
-            self.journal.add("left", transfer=attempt.transfer.id, attempt=attempt.number, reason=message)
+            self._note("left", transfer=attempt.transfer.id, attempt=attempt.number, reason=message)
 
     def _keep_limits(self, transfer: Transfer) -> None:
         events = self.journal.events()
@@ -211,12 +276,14 @@ class Conductor:
         while True:
             try:
                 place, reason = self._try_place(transfer)
-            except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            except (StoppedError, GivenUpError, JournalError):
+                raise
+            except Exception as error:  # noqa: BLE001 — an answer may be anything
                 place, reason = None, f"an end answers what no agent of ours does ({type(error).__name__}: {error})"
             if place is not None:
                 return place
             if reason != noted:
-                self.journal.add("waiting", transfer=transfer.id, reason=reason)
+                self._note("waiting", transfer=transfer.id, reason=reason)
                 self.told(f"{transfer.id}: waiting: {reason}")
                 noted = reason
             if time.monotonic() - begun > quantities.seconds(self.campaign.patience):
@@ -263,6 +330,8 @@ class Conductor:
             "clock_limit_s": quantities.seconds(self.campaign.clock.offset_at_most),
             "path": self._path(transfer),
         }
+        if (wrong := problem(circumstances)) is not None:  # it would make the run one that cannot be read
+            raise ValueError(wrong)
         place = Place(
             sender_name, self.ends[sender_name], receiver_name, self.ends[receiver_name], circumstances, interfaces
         )
@@ -279,16 +348,15 @@ class Conductor:
                 answer = remote.ask(
                     self.campaign.sender, sender, "trace", remote.TRACE_TIMEOUT_S, address=receiver.address
                 )
-                self._traced[key] = answer["hops"]
-                self.journal.add("path", run=transfer.run, receiver=transfer.receiver, hops=answer["hops"])
-            except (remote.UnreachableError, remote.RefusedError) as error:
-                self.journal.add("path", run=transfer.run, receiver=transfer.receiver, hops=[], reason=str(error))
-                self._traced[key] = []
+                self._traced[key], why = _hops(answer), {}
+            except Exception as error:  # noqa: BLE001 — a path that is not known costs no transfer
+                self._traced[key], why = [], {"reason": str(error)}
+            self._note("path", run=transfer.run, receiver=transfer.receiver, hops=self._traced[key], **why)
         return self._traced[key]
 
     def _pause_until(self, when_s: float, reason: str, transfer: Transfer | None = None) -> None:
         if when_s > time.time():
-            self.journal.add("pause", reason=reason, **({} if transfer is None else {"transfer": transfer.id}))
+            self._note("pause", reason=reason, **({} if transfer is None else {"transfer": transfer.id}))
         while (rest := when_s - time.time()) > 0:
             self._wait(rest)
 
@@ -299,7 +367,7 @@ class Conductor:
     def _wait(self, seconds: float, heed_stop: bool = True) -> None:
         deadline = time.monotonic() + seconds
         while True:
-            if self.cancelled() or (heed_stop and self.journal.stop_file.exists()):
+            if self.cancelled() or (heed_stop and self.journal.is_stopped()):
                 raise StoppedError(
                     f"{self.campaign.campaign}: stopped; run the same command again to resume with the next transfer"
                 )
@@ -307,3 +375,21 @@ class Conductor:
             if rest <= 0:
                 return
             time.sleep(min(rest, TICK_S))
+
+
+def _hops(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The hops of an answer to `trace`, of which each part is what it has to be. Raises ValueError, KeyError or TypeError."""
+    rows = answer["hops"]
+    if not isinstance(rows, list) or len(rows) > HOPS_AT_MOST:
+        raise ValueError(f"the hops are no list of at most {HOPS_AT_MOST}")
+    hops = [
+        {
+            "hop": int(row["hop"]),
+            "addresses": [str(ipaddress.ip_address(address)) for address in row["addresses"][:3]],
+            "rtt_ms": [round(float(value), 3) for value in row["rtt_ms"][:3]],
+        }
+        for row in rows
+    ]
+    if (wrong := problem({"hops": hops})) is not None:
+        raise ValueError(wrong)
+    return hops

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts of a campaign: who they are, how they are reached, and that the receivers have agreed to be targets.
 
-The play gives them from the inventory, without any secret; they are kept in results/<campaign>/.campaign/ends.json.
+The play gives them from the inventory, without any secret; testbed.campaign.known_ends keeps them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from base.errors import UsageError
 from base.nearest import nearest
 from base.text import clean
 from schema.base import Model
+from testbed.campaign import ssh_options
 from testbed.campaign.model import Campaign
 
 
@@ -31,6 +32,11 @@ def _target(text: str) -> str:
     return text
 
 
+def _options(words: list[str]) -> list[str]:
+    ssh_options.check(words)
+    return words
+
+
 class End(Model):
     """A host. `address` is the test address; `host`, `user`, `ssh_port`, `key` and `ssh_options` are how SSH reaches it.
 
@@ -42,7 +48,7 @@ class End(Model):
     user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")] | None = None
     ssh_port: Annotated[int, Field(ge=1, le=65535)] = 22
     key: str | None = None
-    ssh_options: list[str] = Field(default_factory=list)
+    ssh_options: Annotated[list[str], AfterValidator(_options)] = Field(default_factory=list)
     become: bool = True
     root: Annotated[str, Field(pattern=r"^/[A-Za-z0-9_./-]+$")] = "/var/lib/warpbed"
     agent: Annotated[str, Field(pattern=r"^/[A-Za-z0-9_./-]+$")]

@@ -3,31 +3,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from analysis import claims
 from analysis.results import Run
 from testbed.campaign.model import Campaign
-from testbed.campaign.outcome import of_folder
+from testbed.campaign.outcome import of_run, runs_in
 from testbed.outcomes import claim_line
 
 
 def runs(folder: Path) -> Iterator[Run]:
     """Each complete transfer below a campaign's results: its receiver, size and algorithm, the campaign's run as seed, its seconds."""
-    for file in sorted(folder.glob("*/run.json")):
-        if ".failed-" in file.parent.name:
-            continue
-        params = json.loads(file.read_text()).get("params", {})
-        outcome = of_folder(file.parent)
+    for run in runs_in(folder):
+        outcome = of_run(run)
         if outcome is not None and outcome.verdict != "invalid":
-            named = {name: params.get(name) for name in ("receiver", "size", "cca")}
-            number = params.get("run")
+            named = {name: run.params.get(name) for name in ("receiver", "size", "cca")}
+            number = run.params.get("run")
             yield Run(
                 folder.name,
-                file.parent.name,
-                file.parent,
+                run.path.name,
+                run.path,
                 seed=number if isinstance(number, int) else None,
                 params=named,
                 status="complete",

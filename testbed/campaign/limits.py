@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much a campaign has sent, and whether it may send more: every attempt counts in full, even a failed one."""
+"""How much a campaign may send, and how fast, and what it has sent: every attempt counts in full, even a failed one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ ROUNDING_S = 0.001
 VOLUME, VOLUME_PER_DAY = "1000GB", "100GB"
 """Of a campaign between real hosts whose file says nothing: what it may load others' networks with, so that no slip in
 `every` or `pause` goes on for weeks."""
+RATE_AT_MOST = "1gbit"
+"""As above, for the payload of any second: what the ordinary network card of one host can send. A transfer beyond it is ended and
+not slowed, for pacing changes how every algorithm sends, and what was measured would be another one."""
 
 
 def volume(campaign: Campaign) -> str:
@@ -25,6 +28,17 @@ def volume(campaign: Campaign) -> str:
 def volume_per_day(campaign: Campaign) -> str:
     """The same of any 24 hours."""
     return campaign.limits.volume_per_day or VOLUME_PER_DAY
+
+
+def rate_at_most_bps(campaign: Campaign) -> int:
+    """Payload that a sender may send in a second, repeated included, before the transfer is ended; in bit/s.
+
+    A file that paces its transfers faster than the default has asked for that rate: a quarter above it is no slip.
+    """
+    if campaign.limits.rate_at_most is not None:
+        return quantities.rate_bps(campaign.limits.rate_at_most)
+    paced = 0 if campaign.limits.rate is None else quantities.rate_bps(campaign.limits.rate)
+    return max(quantities.rate_bps(RATE_AT_MOST), paced * 5 // 4)
 
 
 def _sent(events: Sequence[dict[str, Any]]) -> list[tuple[float, int]]:
@@ -42,7 +56,8 @@ def day_left_s(campaign: Campaign, events: Sequence[dict[str, Any]], size: int, 
     A transfer that is larger than the limit by itself never fits.
     """
     limit = quantities.size_bytes(volume_per_day(campaign))
-    recent = sorted((time_s, count) for time_s, count in _sent(events) if now_s - time_s < DAY_S)
+    sent = [(min(time_s, now_s), count) for time_s, count in _sent(events)]  # the clock may have been set back
+    recent = sorted((time_s, count) for time_s, count in sent if now_s - time_s < DAY_S)
     total = sum(count for _, count in recent)
     for time_s, count in recent:
         if total + size <= limit:

@@ -43,12 +43,15 @@ class Receiver(Model):
 
 
 class Limits(Model):
-    """What the campaign may load other people's networks with; the rate is kept by the kernel's pacing.
+    """What the campaign may load other people's networks with.
 
-    Between real hosts a volume that is not set has a default (testbed.campaign.limits).
+    rate: kept by the kernel's pacing, which changes how every algorithm sends
+    rate_at_most: changes nothing of how an algorithm sends, and ends a transfer that sends more in a second
+    Between real hosts a volume or rate_at_most that is not set has a default (testbed.campaign.limits).
     """
 
     rate: Rate | None = None
+    rate_at_most: Rate | None = None
     volume: Size | None = None
     volume_per_day: Size | None = None
 

@@ -88,6 +88,7 @@ def _transfer(
     text = f"{campaign.seed}/{number}/{receiver}/{cca}/{size}"
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
     decisive = campaign.model_dump(mode="json", by_alias=True, exclude=NOT_IN_HASH)
+    del decisive["limits"]["rate_at_most"]  # it ends transfers, and changes none that ends by itself
     decisive["receiver"] = campaign.receivers[receiver].model_dump(mode="json", by_alias=True, exclude={"title"})
     digest = hashlib.sha256(json.dumps([decisive, seed, *made_with], sort_keys=True).encode()).hexdigest()[:8]
     parts = [f"r{number:04d}", receiver, cca, re.sub(r"[^A-Za-z0-9.]+", "_", size), digest]

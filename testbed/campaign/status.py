@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from base import quantities
 from base.text import json_text
 from testbed.campaign.journal import Journal
 from testbed.campaign.model import Campaign
-from testbed.campaign.outcome import of_folder
+from testbed.campaign.outcome import is_damaged, of_run, runs_in
 from testbed.campaign.times import estimated_runs, shortest_run_s
 
 RECENT = 5
@@ -25,6 +24,7 @@ class Status:
 
     expected is an estimate while runs take longer than their pauses alone; left_s is None where nothing is known.
     missing: transfers that were given up, with the reason; failures that a later attempt has made good are not there
+    damaged: folders in the place of transfers that cannot be read, with the reason; they count as not done
     """
 
     state: str
@@ -35,6 +35,7 @@ class Status:
     now: str = ""
     missing: dict[str, str] = field(default_factory=dict)
     recent: list[dict[str, Any]] = field(default_factory=list)
+    damaged: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> str:
         return json_text(asdict(self))
@@ -44,27 +45,29 @@ def read(campaign: Campaign, folder: Path) -> Status:
     """The status of the campaign whose results are in `folder`."""
     journal = Journal(folder)
     events = journal.events()
-    complete = sorted(file.parent for file in folder.glob("*/run.json") if ".failed-" not in file.parent.name)
-    names = {path.name for path in complete}
+    there = runs_in(folder)
+    complete = [run for run in there if not is_damaged(run)]
+    damaged = {run.path.name: run.error for run in there if is_damaged(run)}
+    names = {run.path.name for run in complete}
     missing: dict[str, str] = {}
     for entry in events:
-        if entry["event"] == "missing" and entry.get("transfer") not in names:
-            missing[str(entry.get("transfer"))] = str(entry.get("reason", ""))
-    spent = [outcome.seconds for path in complete if (outcome := of_folder(path)) is not None]
+        if entry["event"] == "missing" and entry["transfer"] not in names:
+            missing[entry["transfer"]] = str(entry.get("reason", ""))
+    spent = [outcome.seconds for run in complete if (outcome := of_run(run)) is not None]
     per_run = len(campaign.receivers) * len(campaign.algorithms) * len(campaign.sizes)
     mean_s = sum(spent) / len(spent) if spent else 0.0
     runs = estimated_runs(campaign, shortest_run_s(campaign) + per_run * mean_s)
     expected = max(runs * per_run, len(complete) + len(missing))
-    virtual = _is_virtual(complete)
+    virtual = bool(complete) and complete[-1].host == "virtual"
     left = expected - len(complete) - len(missing)
     state = _state(journal, events, left)
     left_s = None
     if state in ("under way", "interrupted") and not virtual:
         left_s = left * (quantities.seconds(campaign.pause) + mean_s)
-    sizes = [str(json.loads((path / "run.json").read_text()).get("params", {}).get("size", "0B")) for path in complete]
+    sizes = [str(run.params.get("size", "0B")) for run in complete]
     return Status(
         state, len(complete), expected, sum(map(_bytes, sizes)), left_s, _doing(events) if state == "under way" else "",
-        missing, events[-RECENT:],
+        missing, events[-RECENT:], damaged,
     )  # fmt: skip
 
 
@@ -73,10 +76,6 @@ def _bytes(text: str) -> int:
         return quantities.size_bytes(text)
     except ValueError:
         return 0
-
-
-def _is_virtual(complete: list[Path]) -> bool:
-    return bool(complete) and json.loads((complete[-1] / "run.json").read_text()).get("host") == "virtual"
 
 
 def _state(journal: Journal, events: list[dict[str, Any]], left: int) -> str:
@@ -111,6 +110,7 @@ def render(campaign: Campaign, status: Status) -> str:
     ]
     lines += [f"now: {status.now}"] if status.now else []
     lines += [f"missing: {transfer}: {reason}" for transfer, reason in sorted(status.missing.items())]
+    lines += [f"damaged: {transfer}: {reason}" for transfer, reason in sorted(status.damaged.items())]
     for entry in status.recent:
         stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(entry["time"]))
         detail = " ".join(str(entry[key]) for key in ("transfer", "host", "reason") if entry.get(key))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import statistics
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from analysis import terminal
 from base import quantities
 from base.text import clean, json_text
 from testbed.campaign.model import Campaign
-from testbed.campaign.outcome import of_folder
+from testbed.campaign.outcome import of_run, runs_in
 
 Z_95 = 1.96
 ALL = terminal.Style(width=10_000, colour=False)
@@ -44,12 +43,9 @@ class Cell:
 def measured(folder: Path) -> dict[tuple[str, str, str], list[tuple[float, str]]]:
     """Seconds and verdict of every complete transfer below a campaign's results, by (receiver, size, cca)."""
     times: dict[tuple[str, str, str], list[tuple[float, str]]] = {}
-    for file in sorted(folder.glob("*/run.json")):
-        if ".failed-" in file.parent.name:
-            continue
-        params = json.loads(file.read_text()).get("params", {})
-        outcome = of_folder(file.parent)
-        key = tuple(str(params.get(name)) for name in ("receiver", "size", "cca"))
+    for run in runs_in(folder):
+        outcome = of_run(run)
+        key = tuple(str(run.params.get(name)) for name in ("receiver", "size", "cca"))
         if outcome is not None and outcome.verdict != "invalid":
             times.setdefault((key[0], key[1], key[2]), []).append((outcome.seconds, outcome.verdict))
     return times

@@ -6,7 +6,10 @@ from __future__ import annotations
 import math
 
 from base import quantities
-from testbed.campaign.model import Campaign
+from testbed.campaign.model import RUNS_AT_MOST, Campaign
+
+SHORTEST_S = 1e-3
+"""No run takes less, whatever its file says."""
 
 
 def run_start_s(campaign: Campaign, number: int, free_s: float) -> float | None:
@@ -16,18 +19,22 @@ def run_start_s(campaign: Campaign, number: int, free_s: float) -> float | None:
     """
     every_s, lasts_s = quantities.seconds(campaign.every), quantities.seconds(campaign.lasts)
     start_s = free_s if every_s == 0 else math.ceil(round(free_s / every_s, 9)) * every_s
-    if start_s >= lasts_s or (campaign.runs is not None and number > campaign.runs):
+    if start_s >= lasts_s or number > most_runs(campaign):
         return None
     return start_s
 
 
+def most_runs(campaign: Campaign) -> int:
+    return RUNS_AT_MOST if campaign.runs is None else campaign.runs
+
+
 def estimated_runs(campaign: Campaign, run_s: float) -> int:
     """How many runs the campaign has if each takes run_s seconds."""
-    number, free_s = 0, 0.0
-    while (start_s := run_start_s(campaign, number + 1, free_s)) is not None:
-        number += 1
-        free_s = start_s + max(run_s, 1e-3)
-    return number
+    every_s, lasts_s = quantities.seconds(campaign.every), quantities.seconds(campaign.lasts)
+    period_s = max(run_s, SHORTEST_S)
+    if every_s:  # each begins at a multiple of it
+        period_s = max(1, math.ceil(round(period_s / every_s, 9))) * every_s
+    return min(most_runs(campaign), math.ceil(round(lasts_s / period_s, 9)))
 
 
 def shortest_run_s(campaign: Campaign) -> float:

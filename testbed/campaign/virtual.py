@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable
 
 from analysis import campaign_clock
+from analysis.results import load_run
 from base import quantities
 from base.errors import UsageError
 from network.frames import FULL_FRAME_BYTES
@@ -21,7 +22,7 @@ from plan.model import Plan
 from schema.load import Document, validate
 from testbed import compile_bpf
 from testbed.campaign.model import Campaign
-from testbed.campaign.outcome import Outcome, of_folder
+from testbed.campaign.outcome import Outcome, of_run
 from testbed.campaign.schedule import Transfer, run_of
 from testbed.campaign.times import run_start_s
 from testbed.compile import ccas_of, compile_plan
@@ -141,6 +142,6 @@ def conduct(
 
 def length_s(results: Results, transfer: Transfer, campaign: Campaign) -> float:
     """Seconds that a transfer takes on the campaign's clock, its pause included."""
-    outcome: Outcome | None = of_folder(results.path(transfer.id))
+    outcome: Outcome | None = of_run(load_run(results.path(transfer.id)))
     measured = quantities.seconds(campaign.transfer_at_most) if outcome is None else outcome.seconds
     return measured + quantities.seconds(campaign.pause)

@@ -5,24 +5,25 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
+import signal
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from base.errors import UsageError, WarpbedError
-from base.files import replace_text
 from base.paths import ROOT
 from base.text import clean, clean_lines
 from testbed import ansible
-from testbed.campaign import ends, judged, remote, table, virtual
+from testbed.campaign import ends, judged, known_ends, remote, table, virtual
 from testbed.campaign import status as campaign_status
 from testbed.campaign.conductor import Conductor, StoppedError
 from testbed.campaign.journal import Journal
 from testbed.campaign.model import Campaign, load
 from testbed.campaign.objects import objects_of
+from testbed.campaign.outcome import is_damaged, runs_in
 from testbed.campaign.times import estimated_runs, shortest_run_s
 from testbed.commands import arguments as common
 from testbed.commands.output import render
@@ -30,7 +31,7 @@ from testbed.compile_bpf import not_allowed
 from testbed.engine import options as engine
 from testbed.progress import Progress
 from testbed.results import Results
-from testbed.session import stop_on_signals, terminal
+from testbed.session import ignored, stop_on_signals, terminal
 
 HELP = "repeat the same transfers for days, over the wide area or in virtual time"
 ACTIONS = ("run", "execute", "check", "status", "stop", "table")
@@ -96,11 +97,18 @@ def _execute(options: argparse.Namespace, campaign: Campaign, folder: Path) -> i
     results = Results(options.results.resolve(), campaign.campaign)
     journal = Journal(folder)
     with journal.held():
-        journal.stop_file.unlink(missing_ok=True)
+        journal.resume()
         conduct = _virtual if options.host == "virtual" else _wan
         code = conduct(options, campaign, results, journal)
         print(table.render(campaign, table.cells(campaign, table.measured(folder))), end="")
+        _print_damaged(folder)
     return code
+
+
+def _print_damaged(folder: Path) -> None:
+    """Name what is not in the table because it cannot be read."""
+    for run in filter(is_damaged, runs_in(folder)):
+        print(clean_lines(f"damaged: {run.path.name}: {run.error}"), file=sys.stderr)
 
 
 def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, journal: Journal) -> int:
@@ -121,10 +129,10 @@ def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, 
         stack.callback(progress.close)
         runner = stack.enter_context(engine.runner_of(options, results, RunHosts(VirtualHost(kernel)), progress.event))
         stop_on_signals(runner)
-        summary = virtual.conduct(campaign, results, kernel.key, runner, journal.stop_file.exists, announce)
+        summary = virtual.conduct(campaign, results, kernel.key, runner, journal.is_stopped, announce)
     for transfer, reason in summary.failed.items():
         journal.add("missing", transfer=transfer, reason=reason)
-    if summary.cancelled or journal.stop_file.exists():
+    if summary.cancelled or journal.is_stopped():
         journal.add("stopped")
         raise WarpbedError(f"{campaign.campaign}: stopped; run the same command again to resume with the next transfer")
     journal.add("over")
@@ -134,14 +142,11 @@ def _virtual(options: argparse.Namespace, campaign: Campaign, results: Results, 
 
 
 def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, journal: Journal) -> int:
-    kept = journal.folder / "ends.json"
-    if options.ends is None and not kept.is_file():
-        raise UsageError(
-            "--host wan: the hosts come from an inventory; use `campaign run FILE --host wan -i INVENTORY`"
-        )
-    before = kept.read_text() if kept.is_file() else ""
+    before = known_ends.read(results.folder)
+    if options.ends is None and not before:
+        raise UsageError(f"--host wan: {_unknown(results.folder)}")
     hosts = ends.parse(before if options.ends is None else options.ends, campaign, before)
-    replace_text(kept, json.dumps({"hosts": {name: end.model_dump() for name, end in hosts.items()}}), 0o600)
+    known_ends.write(results.folder, hosts)
     there = _made(journal)
     stop = threading.Event()
     stop_on_signals(_Cancel(stop))
@@ -150,13 +155,14 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
         hosts,
         results,
         journal,
-        lambda message: print(clean(message), flush=True),
+        _teller(stop),
         stop.is_set,
         options.again,
         options.objects,
     )
     try:
-        missing = conductor.conduct()
+        with ignored(signal.SIGPIPE):  # an ssh that ends before it has read the question must not end the campaign
+            missing = conductor.conduct()
     except StoppedError as error:
         journal.add("stopped")
         raise WarpbedError(str(error)) from error
@@ -165,6 +171,27 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
     if not missing and _made(journal) == there:
         print(f"nothing to do: all {there} transfers are there")
     return 1 if missing else 0
+
+
+def _teller(stop: threading.Event) -> Callable[[str], None]:
+    """Prints a line for people; where nobody reads it any more, the campaign is to stop as by a signal."""
+
+    def tell(message: str) -> None:
+        try:
+            print(clean(message), flush=True)
+        except BrokenPipeError:
+            stop.set()
+            with open(os.devnull, "w") as nowhere:
+                os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+    return tell
+
+
+def _unknown(folder: Path) -> str:
+    return (
+        f"the hosts of {folder} are not known to this user of this machine; they come from an inventory, by "
+        "`campaign run FILE --host wan -i INVENTORY`, and never from a results folder"
+    )
 
 
 def _made(journal: Journal) -> int:
@@ -201,25 +228,32 @@ def _stop(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
     journal = Journal(folder)
     if not journal.is_held():
         print(f"{campaign.campaign}: no process conducts it; {campaign_status.read(campaign, folder).state}")
-        return _close_services(campaign, journal)
-    journal.stop_file.touch()
+        with ignored(signal.SIGPIPE):  # as for the campaign itself
+            return _close_services(campaign, journal, folder)
+    journal.stop()
     print(f"{campaign.campaign}: ends after the transfers under way; `campaign run` resumes it")
     return 0
 
 
-def _close_services(campaign: Campaign, journal: Journal) -> int:
+def _close_services(campaign: Campaign, journal: Journal, folder: Path) -> int:
     """End what a killed process has left running at the hosts; 1 where one of them cannot be asked."""
-    kept, code = journal.folder / "ends.json", 0
-    if not kept.is_file():
-        return 0
-    for name, end in ends.parse(kept.read_text(), campaign).items():
+    kept, code = known_ends.read(folder), 0
+    if not kept:
+        if not any(event.get("host") == "wan" for event in journal.events()):
+            return 0
+        print(f"{_unknown(folder)}; no host was asked what still runs there", file=sys.stderr)
+        return 1
+    for name, end in ends.parse(kept, campaign).items():
         try:
             for transfer, state in remote.ask(name, end, "list")["transfers"].items():
                 if state in ("ready", "running", "starting"):
                     remote.ask(name, end, "close", id=transfer)
-                    print(f"{name}: {transfer} ended")
+                    print(clean_lines(f"{name}: {transfer} ended"))
         except WarpbedError as error:
             print(error.shown, file=sys.stderr)
+            code = 1
+        except (LookupError, TypeError, AttributeError) as error:
+            print(f"{name}: answers what no agent of ours does ({type(error).__name__})", file=sys.stderr)
             code = 1
     return code
 
@@ -233,4 +267,5 @@ def _table(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int
     else:
         print(table.render(campaign, rows), end="")
         print(judged.render(judged.findings(campaign, folder)), end="")
+    _print_damaged(folder)
     return 0

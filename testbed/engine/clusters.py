@@ -18,6 +18,7 @@ from typing import Any
 from base.errors import UsageError
 from base.paths import cache_dir
 from testbed.engine import stub
+from testbed.session import ignored
 
 LOCAL = "local"
 CONNECT_S = 30
@@ -158,25 +159,15 @@ def client_of(scheduler: str, kind: str, workers: int) -> Iterator[Any]:
     )
     with contextlib.ExitStack() as stack:
         # a command dies of what its reader closes (testbed.cli), but not of what a scheduler or a worker closes
-        stack.enter_context(_ignored(signal.SIGPIPE))
+        stack.enter_context(ignored(signal.SIGPIPE))
         try:
             if scheduler:
                 client = stack.enter_context(distributed.Client(scheduler, timeout=CONNECT_S, set_as_default=False))
             else:
-                with _ignored(signal.SIGINT):  # Ctrl-C is for this process, which ends its workers in order
+                with ignored(signal.SIGINT):  # Ctrl-C is for this process, which ends its workers in order
                     cluster = stack.enter_context(KINDS[kind](workers))
                 client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
         except (OSError, ImportError, ValueError, RuntimeError, TimeoutError) as error:
             where = f"--scheduler {scheduler}" if scheduler else f"--cluster {kind}"
             raise UsageError(f"{where}: {type(error).__name__}: {error}") from error
         yield client
-
-
-@contextlib.contextmanager
-def _ignored(number: int) -> Iterator[None]:
-    """The body, and what is started in it, ignores a signal."""
-    before = signal.signal(number, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)

@@ -145,7 +145,17 @@ class Transfer:
         wrong = whole_runs(self.results / "demo", wanted=1 if whole else None, settled=settled)
         if self.lost.exists():
             wrong.append(f"the only copy was removed at the ends: {self.lost.read_text()}")
+        if settled and (left := sorted(self._at_ends())):
+            wrong.append(f"left at the ends: {left}")
         return wrong
+
+    def _at_ends(self, side: str = "") -> set[str]:
+        """The names of attempts' files at the ends, or at one of them."""
+        return {
+            file.name
+            for file in self.ends.iterdir()
+            if file.suffix in ((f".{side}",) if side else (".sender", ".receiver"))
+        }
 
     def gone(self) -> list[str]:
         """Attempts whose files are at no end any more, and of which nothing is here."""
@@ -181,6 +191,8 @@ class Transfer:
             files.unlink(missing_ok=True)
         elif do == "status" and not files.exists():
             return {"state": "absent"}
+        elif do == "list":
+            return {"transfers": {name.removesuffix(f".{side}"): "ended" for name in self._at_ends(side)}}
         return self.answers(do, side)
 
     @staticmethod
