@@ -195,6 +195,7 @@ FRESH = {
     "testbed/bisection/history.py": "this user's cache, a new folder",
     "testbed/bundle/unpack.py": "a new file, opened with O_EXCL and O_NOFOLLOW",
     "testbed/bundle/write.py": "an entry of an archive",
+    "testbed/collecting.py": "/proc",
     "testbed/commands/campaign.py": "/dev/null",
     "testbed/engine/conductor.py": "a name that nobody can guess",
     "testbed/engine/store.py": "a new temporary folder",
