@@ -7,12 +7,15 @@ there is it known what is theirs. This is the net below: all of standard output 
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
+from base.linux import libc
 from base.text import clean_lines
 
 COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -20,14 +23,23 @@ COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 class Screen:
-    """A stream for text that cleans what is written to it, and otherwise is the stream that it was made from."""
+    """A stream for text that cleans what is written to it, and otherwise is the stream that it was made from.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    ends: the process ends as by SIGPIPE, without a word, where nobody reads the stream any more. It is asked for here, and the signal
+    itself is left ignored as Python has it: a closed socket, or another program that ends before it has read, is an error like others.
+    """
+
+    def __init__(self, stream: TextIO, ends: bool) -> None:
+        self._stream, self.ends = stream, ends
 
     def write(self, text: str) -> int:
-        self._stream.write("\t".join(map(clean_lines, text.split("\t"))))
+        with self._read_by_somebody():
+            self._stream.write("\t".join(map(clean_lines, text.split("\t"))))
         return len(text)
+
+    def flush(self) -> None:
+        with self._read_by_somebody():
+            self._stream.flush()
 
     def writelines(self, lines: Iterator[str]) -> None:
         for line in lines:
@@ -35,27 +47,55 @@ class Screen:
 
     def colour(self, table: str) -> None:
         """Write a table with its colours."""
-        for index, part in enumerate(COLOUR.split(table)):
-            self._stream.write(part if index % 2 else clean_lines(part))
+        with self._read_by_somebody():
+            for index, part in enumerate(COLOUR.split(table)):
+                self._stream.write(part if index % 2 else clean_lines(part))
+
+    @contextmanager
+    def _read_by_somebody(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            if self.ends:
+                libc.signal(signal.SIGPIPE, None)  # from any thread; Python lets its main thread alone do this
+                os.kill(os.getpid(), signal.SIGPIPE)
+            raise
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
 def install() -> None:
-    """From now on, standard output and standard error of this process are such streams."""
-    sys.stdout, sys.stderr = _over(sys.stdout), _over(sys.stderr)
+    """From now on, standard output and standard error of this process are such streams, and it ends where nobody reads them."""
+    _install(ends=True)
+
+
+def _install(ends: bool) -> None:
+    sys.stdout, sys.stderr = _over(sys.stdout, ends), _over(sys.stderr, ends)
 
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """`install`, until the end of the block."""
+    """Such streams until the end of the block; where nobody reads them, that is a BrokenPipeError."""
     before = sys.stdout, sys.stderr
-    install()
+    _install(ends=False)
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+@contextmanager
+def outlived() -> Iterator[None]:
+    """In the block a stream that nobody reads any more is a BrokenPipeError, and not the end of the process."""
+    screens = [stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, Screen) and stream.ends]
+    for one in screens:
+        one.ends = False
+    try:
+        yield
+    finally:
+        for one in screens:
+            one.ends = True
 
 
 def print_table(table: str) -> None:
@@ -66,6 +106,6 @@ def print_table(table: str) -> None:
         sys.stdout.write(table)
 
 
-def _over(stream: TextIO | None) -> TextIO:
+def _over(stream: TextIO | None, ends: bool) -> TextIO:
     """stream: None where a process was started without one"""
-    return cast(TextIO, stream if stream is None or isinstance(stream, Screen) else Screen(stream))
+    return cast(TextIO, stream if stream is None or isinstance(stream, Screen) else Screen(stream, ends))

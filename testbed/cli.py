@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -83,11 +82,8 @@ def _module(name: str) -> Any:
 def main(argv: list[str] | None = None) -> int:
     """Run a command; returns its exit code.
 
-    As a program of its own (no *argv*) it ends without words when whoever reads its output goes away. Called from
-    Python it leaves the caller's signals alone: a process that also has sockets must not die of a closed one.
+    As a program of its own (no *argv*) it ends without words when whoever reads its output goes away (base.screen).
     """
-    if argv is None:
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] == ["test"]:  # whatever follows belongs to pytest, options too
         code: int = _module("test").run_pytest(arguments[1:])
@@ -96,7 +92,10 @@ def main(argv: list[str] | None = None) -> int:
         with screen.installed():
             return _main(arguments)
     screen.install()  # to the end: a traceback is printed last
-    return _main(arguments)
+    try:
+        return _main(arguments)
+    finally:
+        sys.stdout.flush()
 
 
 def _main(arguments: Sequence[str]) -> int:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from base.errors import UsageError, WarpbedError
 from base.paths import ROOT
+from base.screen import outlived
 from base.text import clean, clean_lines
 from testbed import ansible
 from testbed.campaign import ends, judged, known_ends, remote, table, virtual
@@ -31,7 +31,7 @@ from testbed.compile_bpf import not_allowed
 from testbed.engine import options as engine
 from testbed.progress import Progress
 from testbed.results import Results
-from testbed.session import ignored, stop_on_signals, terminal
+from testbed.session import stop_on_signals, terminal
 
 HELP = "repeat the same transfers for days, over the wide area or in virtual time"
 ACTIONS = ("run", "execute", "check", "status", "stop", "table")
@@ -161,7 +161,7 @@ def _wan(options: argparse.Namespace, campaign: Campaign, results: Results, jour
         options.objects,
     )
     try:
-        with ignored(signal.SIGPIPE):  # an ssh that ends before it has read the question must not end the campaign
+        with outlived():  # where nobody reads its lines it stops in order
             missing = conductor.conduct()
     except StoppedError as error:
         journal.add("stopped")
@@ -228,8 +228,7 @@ def _stop(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
     journal = Journal(folder)
     if not journal.is_held():
         print(f"{campaign.campaign}: no process conducts it; {campaign_status.read(campaign, folder).state}")
-        with ignored(signal.SIGPIPE):  # as for the campaign itself
-            return _close_services(campaign, journal, folder)
+        return _close_services(campaign, journal, folder)
     journal.stop()
     print(f"{campaign.campaign}: ends after the transfers under way; `campaign run` resumes it")
     return 0

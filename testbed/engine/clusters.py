@@ -158,8 +158,6 @@ def client_of(scheduler: str, kind: str, workers: int) -> Iterator[Any]:
         }
     )
     with contextlib.ExitStack() as stack:
-        # a command dies of what its reader closes (testbed.cli), but not of what a scheduler or a worker closes
-        stack.enter_context(ignored(signal.SIGPIPE))
         try:
             if scheduler:
                 client = stack.enter_context(distributed.Client(scheduler, timeout=CONNECT_S, set_as_default=False))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -15,12 +14,10 @@ from typing import Any, NoReturn
 import pytest
 
 from base.errors import UsageError
-from testbed.campaign import ends, known_ends, remote, ssh_options
-from testbed.campaign.conductor import Conductor
+from testbed.campaign import ends, known_ends, ssh_options
 from testbed.campaign.journal import FOLDER, Journal
 from testbed.campaign.model import load
 from testbed.commands import campaign as command
-from testbed.session import ignored
 from tests import lab
 
 CAMPAIGN = """\
@@ -202,38 +199,12 @@ def test_a_line_that_no_journal_has_is_left_out(tmp_path: Path, line: str) -> No
     assert [event["event"] for event in journal.events()] == ["begun", "run"]
 
 
-@pytest.mark.parametrize("action", ["execute", "stop"])
-def test_an_ssh_that_does_not_read_its_question_ends_no_campaign(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
-) -> None:
-    """Its end closes a pipe that is written to; a command dies of that signal otherwise."""
-    known_ends.write(tmp_path / "results/demo", ends.parse(json.dumps(HOSTS), load(lab.write(tmp_path, CAMPAIGN))[0]))
-    seen: list[object] = []
-
-    def ask(*_: Any, **_more: Any) -> dict[str, Any]:
-        seen.append(signal.getsignal(signal.SIGPIPE))
-        return {"transfers": {}}
-
-    def conduct(conductor: Conductor) -> list[str]:
-        ask()
-        return []
-
-    monkeypatch.setattr(remote, "ask", ask)
-    monkeypatch.setattr(Conductor, "conduct", conduct)
-    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as in a command
-    try:
-        campaign(action, tmp_path, *(["--host", "wan"] if action == "execute" else []))
-        assert set(seen) == {signal.SIG_IGN} and signal.getsignal(signal.SIGPIPE) == signal.SIG_DFL
-    finally:
-        signal.signal(signal.SIGPIPE, before)
-
-
 def test_a_campaign_stops_in_order_where_nobody_reads_its_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    with open(writer, "w") as out, monkeypatch.context() as patch, ignored(signal.SIGPIPE):
+    with open(writer, "w") as out, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", out)
         stop = threading.Event()
         tell = command._teller(stop)
