@@ -28,6 +28,11 @@ def over(events: Events, results: Results) -> set[str]:
     }
 
 
+def begun(events: Events) -> set[str]:
+    """Ids of this campaign's attempts; an end may have another's, too."""
+    return {f"{transfer}.a{attempt}" for transfer, attempt in _attempts(events, "started")}
+
+
 def kept(events: Events, results: Results) -> set[str]:
     """Ids of attempts that were measured and could not be fetched yet."""
     return {f"{transfer}.a{attempt}" for transfer, attempt in _attempts(events, "kept")} - over(events, results)

@@ -17,7 +17,7 @@ from base.paths import ROOT
 from base.screen import outlived
 from base.text import clean, clean_lines
 from testbed import ansible
-from testbed.campaign import ends, judged, known_ends, remote, table, virtual
+from testbed.campaign import ends, judged, known_ends, left_at_ends, remote, table, virtual
 from testbed.campaign import status as campaign_status
 from testbed.campaign.conductor import Conductor, StoppedError
 from testbed.campaign.journal import Journal
@@ -235,17 +235,18 @@ def _stop(options: argparse.Namespace, campaign: Campaign, folder: Path) -> int:
 
 
 def _close_services(campaign: Campaign, journal: Journal, folder: Path) -> int:
-    """End what a killed process has left running at the hosts; 1 where one of them cannot be asked."""
-    kept, code = known_ends.read(folder), 0
+    """End what a killed process has left of this campaign running at the hosts; 1 where one of them cannot be asked."""
+    kept, code, events = known_ends.read(folder), 0, journal.events()
     if not kept:
-        if not any(event.get("host") == "wan" for event in journal.events()):
+        if not any(event.get("host") == "wan" for event in events):
             return 0
         print(f"{_unknown(folder)}; no host was asked what still runs there", file=sys.stderr)
         return 1
+    own = left_at_ends.begun(events)
     for name, end in ends.parse(kept, campaign).items():
         try:
             for transfer, state in remote.ask(name, end, "list")["transfers"].items():
-                if state in ("ready", "running", "starting"):
+                if transfer in own and state in ("ready", "running", "starting"):
                     remote.ask(name, end, "close", id=transfer)
                     print(clean_lines(f"{name}: {transfer} ended"))
         except WarpbedError as error:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import pytest
 
 from base.errors import UsageError
-from testbed.campaign import ends, known_ends, ssh_options
+from testbed.campaign import ends, known_ends, remote, ssh_options
 from testbed.campaign.journal import FOLDER, Journal
 from testbed.campaign.model import load
 from testbed.commands import campaign as command
@@ -197,6 +197,23 @@ def test_a_line_that_no_journal_has_is_left_out(tmp_path: Path, line: str) -> No
         file.write(line.encode(errors="surrogatepass") + b"\n")
     journal.add("run", run=1)
     assert [event["event"] for event in journal.events()] == ["begun", "run"]
+
+
+def test_what_another_campaign_has_at_the_same_hosts_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, closed = tmp_path / "results/demo", list[tuple[str, str]]()
+    known_ends.write(folder, ends.parse(json.dumps(HOSTS), load(lab.write(tmp_path, CAMPAIGN))[0]))
+    Journal(folder).add("started", transfer="demo-b-1", attempt=2, bytes=1)
+
+    def ask(name: str, _end: object, what: str, **more: str) -> dict[str, Any]:
+        if what == "close":
+            closed.append((name, more["id"]))
+        return {"transfers": {"demo-b-1.a2": "running", "other-b-1.a1": "running", "demo-b-1.a1": "ended"}}
+
+    monkeypatch.setattr(remote, "ask", ask)
+    assert "a: demo-b-1.a2 ended" in campaign("stop", tmp_path)
+    assert closed == [("a", "demo-b-1.a2"), ("b", "demo-b-1.a2")]
 
 
 def test_a_campaign_stops_in_order_where_nobody_reads_its_lines(
