@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import traceback
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,7 +91,8 @@ def judge(target: Target, data: bytes, outcome: Outcome) -> str:
     outcome.refused += bool(said)
     if (took := time.process_time() - begun) > HANG_S:
         return f"took {took:.0f} s of CPU"
-    strange = [c for c in said if not c.isprintable() and c != "\n"]
+    # a space that is not ASCII's moves no cursor
+    strange = [c for c in said if not c.isprintable() and c != "\n" and unicodedata.category(c) != "Zs"]
     return f"control characters in the message: {strange[:5]}" if strange else ""
 
 
