@@ -208,14 +208,21 @@ def test_the_caged_program_cannot_open_its_cage(tmp_path: Path, root: bool) -> N
     assert seen["interfaces"] == ["lo"]
 
 
-def test_the_folder_may_be_reached_by_links_and_hold_the_programs_of_the_guest(tmp_path: Path) -> None:
-    checkout, data = tmp_path / "checkout", tmp_path / "data"
+@pytest.fixture
+def outside_memory() -> Iterator[Path]:
+    """A folder that the cage does not hide, as it does /dev/shm, where `--quick` has its temporary files."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+        yield Path(place)
+
+
+def test_the_folder_may_be_reached_by_links_and_hold_the_programs_of_the_guest(outside_memory: Path) -> None:
+    checkout, data = outside_memory / "checkout", outside_memory / "data"
     (checkout / "kernel").mkdir(parents=True)
     (data / "run").mkdir(parents=True)
     (checkout / "results").symlink_to(data)
     shutil.copy("/bin/sh", checkout / "kernel/linux")
     places, folder = [checkout / "kernel/linux", checkout, checkout / "kernel"], checkout / "results/run"
-    script = f"echo here >{folder}/file; echo there >{checkout}/file; ls {tmp_path} {tmp_path}/data"
+    script = f"echo here >{folder}/file; echo there >{checkout}/file; ls {outside_memory} {outside_memory}/data"
     done = subprocess.run(
         boot.caged(0, folder, [str(checkout / "kernel/linux"), "-c", script], places),
         capture_output=True,
@@ -226,7 +233,7 @@ def test_the_folder_may_be_reached_by_links_and_hold_the_programs_of_the_guest(t
     )
     assert (data / "run/file").read_text() == "here\n", done.stderr
     assert not (checkout / "file").exists() and "Read-only file system" in done.stderr
-    assert done.stdout.split() == [f"{tmp_path}:", "checkout", "data", f"{tmp_path}/data:", "run"]
+    assert done.stdout.split() == [f"{outside_memory}:", "checkout", "data", f"{outside_memory}/data:", "run"]
 
 
 def test_a_cage_that_cannot_be_finished_leaves_the_program_where_it_was(tmp_path: Path) -> None:
