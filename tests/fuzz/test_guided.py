@@ -12,9 +12,12 @@ import pytest
 
 from tests import lab
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("atheris") is None, reason="Atheris has no wheel for this architecture"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        importlib.util.find_spec("atheris") is None, reason="Atheris has no wheel for this architecture"
+    ),
+]
 
 BREAKS = """
 import sys
