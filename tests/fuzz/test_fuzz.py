@@ -15,7 +15,7 @@ from tests.fuzz.targets import TARGETS, FactsFile, InventedRun
 
 INPUTS = {"experiment": 80, "campaign": 80, "bundle": 40}
 """Of each target; others take longer each."""
-OTHERS = 15
+OTHERS = 10
 
 
 @pytest.mark.parametrize("name", TARGETS)
