@@ -6,10 +6,8 @@ They show damage and careless edits. They are no signature: who changes run.json
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from base import small_files
 
 KEY = "digests"
 PARTS = ("raw", "records")
-CHUNK_BYTES = 1 << 20
 
 
 def digests(folder: Path, parts: Sequence[str] = PARTS) -> dict[str, str]:
@@ -76,15 +73,8 @@ def _files(folder: Path) -> Iterator[Path]:
 def digest(file: Path) -> str:
     """SHA-256 of a plain file in hexadecimal, "" of anything else. Raises OSError."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENXIO):  # a link, or a pipe that nobody reads
-            raise
+        descriptor = small_files.opened(file)
+    except small_files.RefusedFileError:
         return ""
     with open(descriptor, "rb", buffering=0) as data:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
-        whole = hashlib.sha256()
-        while chunk := data.read(CHUNK_BYTES):
-            whole.update(chunk)
-    return whole.hexdigest()
+        return hashlib.file_digest(data, "sha256").hexdigest()

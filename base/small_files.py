@@ -32,7 +32,7 @@ class RefusedFileError(OSError):
 
 def read_small(file: Path, most: int = MOST_BYTES) -> bytes:
     """The content of a plain file of at most `most` bytes. Raises OSError."""
-    descriptor = _opened(file)
+    descriptor = opened(file)
     try:
         content = bytearray()
         while len(content) <= most and (part := os.read(descriptor, min(most + 1 - len(content), 1 << 20))):
@@ -82,7 +82,8 @@ def require_plain(file: Path, most: int | None = None) -> int:
     return status.st_size
 
 
-def _opened(file: Path) -> int:
+def opened(file: Path) -> int:
+    """The descriptor of a plain file, to be read. Raises OSError, RefusedFileError for anything else."""
     try:
         # O_NONBLOCK: a pipe without a writer is not waited for
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from analysis.records import MOST_KEPT
 from base import quantities
 from base.errors import Problem, SpecError
 from network.model import Network
@@ -12,9 +13,6 @@ from plan.model import FlowPlan
 from schema.load import Document, Loc
 from schema.model import Experiment
 
-MOST_ROWS = 30_000_000
-"""Of one kind of record: a sample has some fifty bytes, and collecting takes all of a kind into memory. 30 days of one flow
-in the intervals of 100 ms that every flow has are 26 million."""
 INTERVAL_S = 0.1
 """Of a flow's intervals (collectors.wire)."""
 
@@ -43,10 +41,10 @@ def intervals(
 def _check(
     document: Document, loc: Loc, text: str, duration_s: float, interval_s: float, count: int, what: str
 ) -> None:
-    if (rows := duration_s / interval_s * count) > MOST_ROWS:
+    if (rows := duration_s / interval_s * count) > MOST_KEPT:
         message = (
             f"{text}: a row each {interval_s:g} s of {duration_s:g} s for {count} {what} is {rows:.3g} rows; at most "
-            f"{MOST_ROWS:.0e}: write a longer interval, a shorter duration, or fewer flows"
+            f"{MOST_KEPT:.0e}: write a longer interval, a shorter duration, or fewer flows"
         )
         raise SpecError([Problem(document.file, document.line(loc), ".".join(map(str, loc)), message)])
 

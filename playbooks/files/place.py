@@ -77,21 +77,40 @@ def make(root: pathlib.Path) -> dict[str, object]:
     return {"changed": True, "ours": True}
 
 
+def aside(root: pathlib.Path) -> list[pathlib.Path]:
+    """What a call that was killed has left while it made or removed ROOT/transfers."""
+    if not root.is_dir() or fault(root):
+        return []
+    return [place for place in root.glob(".transfers.[0-9]*") if place.is_dir() and not place.is_symlink()]
+
+
+def clear(place: pathlib.Path) -> bool:
+    """Remove a folder aside, its mark last; whether it says that ROOT was made here."""
+    for inside in place.iterdir():
+        if inside.is_dir() and not inside.is_symlink():
+            shutil.rmtree(inside)
+        elif inside.name != MARK:
+            inside.unlink()
+    is_whole = (place / MARK).is_file()
+    was_made = is_whole and json.loads((place / MARK).read_text())["made"]
+    shutil.rmtree(place)
+    return bool(was_made)
+
+
 def remove(root: pathlib.Path, check: bool) -> dict[str, object]:
-    if not is_ours(root):
-        there = root / "transfers"
-        return {"changed": False, "ours": False, "left": [str(there)] if os.path.lexists(there) else []}
-    was_made = json.loads(mark(root).read_text())["made"]
+    there, ours = root / "transfers", is_ours(root)
+    left = [str(there)] if os.path.lexists(there) and not ours else []
+    if not ours and not aside(root):
+        return {"changed": False, "ours": False, "left": left}
     if not check:
         for agent in root.glob("agent-*.pyz"):
             agent.unlink()
-        # goes whole, as it appeared; a call that is killed leaves it to the next one
-        (root / "transfers").rename(root / f".transfers.{os.getpid()}")
-        for aside in root.glob(".transfers.*"):
-            shutil.rmtree(aside)
-        if was_made and not any(root.iterdir()):
+        if ours:  # goes whole, as it appeared; a call that is killed leaves it to the next one
+            there.rename(root / f".transfers.{os.getpid()}")
+        was_made = [clear(place) for place in aside(root)]
+        if any(was_made) and not any(root.iterdir()):
             root.rmdir()
-    return {"changed": True, "ours": True, "left": []}
+    return {"changed": True, "ours": True, "left": left}
 
 
 def main(what: str, path: str, *arguments: str) -> None:

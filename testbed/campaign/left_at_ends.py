@@ -18,24 +18,20 @@ from testbed.results import Results
 Events = Sequence[Mapping[str, Any]]
 
 
-def over(events: Events, results: Results) -> set[str]:
-    """Ids of attempts of which nothing at an end is needed any more."""
-    ended = _attempts(events, "failed", "abandoned")
-    return {
-        f"{transfer}.a{attempt}"
-        for transfer, attempt in _attempts(events, "started")
-        if (transfer, attempt) in ended or results.is_complete(transfer)
-    }
-
-
 def begun(events: Events) -> set[str]:
     """Ids of this campaign's attempts; an end may have another's, too."""
-    return {f"{transfer}.a{attempt}" for transfer, attempt in _attempts(events, "started")}
+    return _ids(_attempts(events, "started"))
+
+
+def over(events: Events, results: Results) -> set[str]:
+    """Ids of attempts of which nothing at an end is needed any more."""
+    started, ended = _attempts(events, "started"), _attempts(events, "failed", "abandoned")
+    return _ids(started & ended) | _ids({one for one in started if results.is_complete(one[0])})
 
 
 def kept(events: Events, results: Results) -> set[str]:
     """Ids of attempts that were measured and could not be fetched yet."""
-    return {f"{transfer}.a{attempt}" for transfer, attempt in _attempts(events, "kept")} - over(events, results)
+    return _ids(_attempts(events, "kept")) - over(events, results)
 
 
 def not_noted(events: Events, results: Results) -> dict[str, int]:
@@ -63,3 +59,7 @@ def clear(ends: Mapping[str, End], attempts: set[str]) -> Iterator[str]:
 
 def _attempts(events: Events, *kinds: str) -> set[tuple[str, int]]:
     return {(e["transfer"], e["attempt"]) for e in events if e["event"] in kinds}
+
+
+def _ids(attempts: set[tuple[str, int]]) -> set[str]:
+    return {f"{transfer}.a{number}" for transfer, number in attempts}

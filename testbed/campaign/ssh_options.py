@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which further options of ssh an inventory may give for a campaign: those that say how a host is reached.
 
-None of them starts a program, loads a library or writes where it is told to. What else a host needs (ProxyCommand, say) is
+None of them starts a program or loads a library. What else a host needs (ProxyCommand, say) is
 for the user's own ~/.ssh/config, which ssh reads as ever.
 """
 

@@ -94,8 +94,6 @@ def _folders(paths: list[Path], *, named: bool) -> tuple[list[dict[str, Any]], l
         try:
             finish(folder)
         except (CollectError, AnalysisError, UsageError, OSError) as error:
-            if len(folders) == 1 and isinstance(error, UsageError | OSError):
-                raise
             told = error if isinstance(error, UsageError) else WarpbedError(f"{folder}: {error}")
             if len(folders) == 1:
                 raise told from error

@@ -307,8 +307,11 @@ class Intervals(InventedRun):
 
     FILE = "records/intervals.parquet"
 
-    def read(self, data: bytes) -> str:
+    def restore(self) -> None:
         (self.run / "run.json").write_bytes(self.raw[self.run / "run.json"])
+
+    def read(self, data: bytes) -> str:
+        self.restore()
         said = super().read(data)
         return (
             said
@@ -331,7 +334,7 @@ class StoredPlan(Intervals):
     FILE = "raw/plan.json"
 
     def read(self, data: bytes) -> str:
-        (self.run / "run.json").write_bytes(self.raw[self.run / "run.json"])
+        self.restore()
         (self.run / self.FILE).write_bytes(data)
         return refused(self.ask)
 

@@ -24,7 +24,7 @@ from benchmarks import store_lab
 from benchmarks.make_results import Case
 from benchmarks.store_lab import contents, load
 from collectors import records
-from store import actions, connect, copy_binary, debian_server, files, folder, ingest, migrate, questions, tables
+from store import actions, copy_binary, debian_server, files, folder, ingest, migrate, questions, tables
 from store.connect import connected
 from store.errors import StoreError, StoreUsageError
 
@@ -489,20 +489,3 @@ def test_binary_copy_keeps_every_value(loaded: store_lab.Database, rows: list[tu
         fetched = connection.execute("SELECT a, b, c, d, e FROM copied ORDER BY n").fetchall()
         connection.execute("DROP TABLE copied")
     assert fetched == [(*row[:4], row[4].replace("\0", "�") if row[4] is not None else None) for row in rows]
-
-
-def test_a_run_that_another_command_stores_is_waited_for_but_not_without_end(
-    database: store_lab.Database, made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, *others = folder.find(made)
-    row = folder.read(run).row
-    monkeypatch.setattr(connect, "LOCK_TIMEOUT_S", 1)
-    with connected("writer", database.url, autocommit=True) as other, other.transaction():
-        other.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{row.experiment}/{row.run}"])
-        with pytest.raises(StoreError, match=f"1 of {1 + len(others)} run folders could not be stored"):
-            actions.load(made, database.url, io.StringIO())
-        said = capsys.readouterr().err
-    assert f"{row.experiment}/{row.run}: waiting for another command that stores this run" in said
-    assert "another command has not finished storing this run; is it stopped?" in said
-    assert contents(database)["runs"] == len(others)
-    assert actions.load(made, database.url, io.StringIO()) == 0

@@ -27,22 +27,11 @@ from testbed.campaign.journal import Journal
 from testbed.campaign.model import Campaign, load
 from testbed.collecting import Trouble
 from testbed.results import Results
+from tests.campaign_text import campaign as campaign_text
 
-CAMPAIGN = """\
-warpbed: 1
-campaign: demo
-title: One size
-sender: a
-receivers: {b: {}, c: {}}
-algorithms: [reno]
-sizes: [1MB]
-pause: 0s
-every: 0s
-runs: 1
-attempts: 2
-traceroute: false
-patience: 1s
-"""
+CAMPAIGN = campaign_text(
+    "{b: {}, c: {}}", pause="0s", every="0s", runs="1", attempts="2", traceroute="false", patience="1s"
+)
 EMPTY_CAPTURE = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
 ENDS = {
     name: End(address=address, host="h", agent="/var/lib/warpbed/agent.pyz", consent="mine")

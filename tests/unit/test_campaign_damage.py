@@ -18,19 +18,9 @@ from testbed.campaign.outcome import of_run, runs_in
 from testbed.campaign.schedule import run_of
 from testbed.commands import campaign as command
 from tests import lab
+from tests.campaign_text import campaign as campaign_text
 
-CAMPAIGN = """\
-warpbed: 1
-campaign: demo
-title: One size
-sender: a
-receivers: {b: {}}
-algorithms: [reno]
-sizes: [1MB]
-runs: 1
-claims:
-  - {source: x, metric: completion_s, where: {cca: reno}, bounds: {min: 0.5}}
-"""
+CAMPAIGN = campaign_text(runs="1", claims="[{source: x, metric: completion_s, where: {cca: reno}, bounds: {min: 0.5}}]")
 GOOD: dict[str, Any] = {
     "format": FORMAT, "status": "complete", "host": "wan",
     "params": {"receiver": "b", "cca": "reno", "size": "1MB", "run": 1},

@@ -19,16 +19,9 @@ from testbed.campaign.journal import FOLDER, Journal
 from testbed.campaign.model import load
 from testbed.commands import campaign as command
 from tests import lab
+from tests.campaign_text import campaign as campaign_text
 
-CAMPAIGN = """\
-warpbed: 1
-campaign: demo
-title: One size
-sender: a
-receivers: {b: {}}
-algorithms: [reno]
-sizes: [1MB]
-"""
+CAMPAIGN = campaign_text()
 
 
 def end(address: str, **more: Any) -> dict[str, Any]:

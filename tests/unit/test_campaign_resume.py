@@ -25,22 +25,11 @@ from testbed.campaign.journal import Journal, JournalError
 from testbed.campaign.model import load
 from testbed.campaign.schedule import run_of
 from testbed.results import Results
+from tests.campaign_text import campaign as campaign_text
 
-CAMPAIGN = """\
-warpbed: 1
-campaign: demo
-title: One size
-sender: a
-receivers: {b: {}, c: {}}
-algorithms: [reno]
-sizes: [1MB]
-pause: 0s
-every: 0s
-runs: 1
-attempts: 2
-traceroute: true
-patience: 0s
-"""
+CAMPAIGN = campaign_text(
+    "{b: {}, c: {}}", pause="0s", every="0s", runs="1", attempts="2", traceroute="true", patience="0s"
+)
 NESTED: list[Any] = []
 for _ in range(5000):
     NESTED = [NESTED]

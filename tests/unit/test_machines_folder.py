@@ -125,3 +125,20 @@ def test_a_removal_that_was_killed_is_finished_by_the_next(place: ModuleType, ro
     place.main("make", str(root))
     place.main("remove", str(root))
     assert names(root) == []
+
+
+def test_a_killed_removal_is_finished_by_a_removal_and_takes_the_folder_along(place: ModuleType, root: Path) -> None:
+    new = root / "new"
+    place.main("make", str(new))
+    (new / "transfers/x").mkdir()
+    (new / "transfers").rename(new / ".transfers.77")
+    place.main("remove", str(new))
+    assert not new.exists()
+
+
+def test_a_link_named_like_what_was_left_is_not_followed(place: ModuleType, root: Path) -> None:
+    (root / "owner").mkdir(parents=True)
+    (root / "owner/file").write_text("theirs")
+    (root / ".transfers.1").symlink_to("owner")
+    place.main("remove", str(root))
+    assert (root / "owner/file").read_text() == "theirs"
