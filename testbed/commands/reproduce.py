@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.report import write_report
 from analysis.reproduction import recorded
 from analysis.reproduction.outcomes import Judged
 from analysis.reproduction.pages import write_pages
@@ -23,10 +24,12 @@ from testbed import junit
 from testbed.commands import run as run_command
 from testbed.commands.arguments import results
 from testbed.commands.output import add_format, render, spoken_aside
+from testbed.commands.prepared import answered_ids, as_written
 from testbed.engine import options as engine
 from testbed.reproduction.bindings import BEYOND, Bindings, Bound, chosen, read
 from testbed.reproduction.costs import duration
 from testbed.reproduction.deciding import Decider, counts
+from testbed.results import Results
 
 HELP = "run what a thesis' results still need, decide them, and print what agrees and what contradicts"
 
@@ -134,6 +137,7 @@ def _run(
     for bound in bounds:
         cost = decider.cost([bound])
         if not cost.runs:
+            _report_again(bound, decider, options.results.resolve())
             continue
         left = None if limit_s is None else limit_s - (time.monotonic() - begun)
         if left is not None and cost.cpu_s / jobs > left:
@@ -148,6 +152,18 @@ def _run(
         if decider.standing(bound).failed or decider.cost([bound]).runs:
             failed.append(bound.file)
     return failed
+
+
+def _report_again(bound: Bound, decider: Decider, results_folder: Path) -> None:
+    """Write the report that a killed command owes its last runs; what it left of one goes with that."""
+    standing = decider.standing(bound)
+    place = Results(results_folder, standing.prepared.experiment.name)
+    runs_ns = [(run.path / "run.json").stat().st_mtime_ns for run, _ in standing.done]
+    report = place.folder / "report.html"
+    if not runs_ns or (report.exists() and report.stat().st_mtime_ns >= max(runs_ns)):
+        return
+    names = answered_ids(standing.prepared, standing.prepared.experiment.host, place)
+    print(f"report: {write_report(place.folder, names=names, asked=as_written(standing.prepared))}")
 
 
 def _store(judged: Sequence[Judged], bindings: Bindings) -> None:

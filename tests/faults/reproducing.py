@@ -63,6 +63,7 @@ class Reproduce:
             wrong += [
                 f"no {name}" for name in ("t2000.md", "t2000.json", "README.md") if not (self.pages / name).exists()
             ]
+            wrong += [] if (self.results / "faulty/report.html").exists() else ["no report"]
             wrong += ["the entry is not decided"] if "0.08000 here" not in self._page() else []
         if settled:
             wrong += [f"left: {file.name}" for file in self.pages.glob(".*")]

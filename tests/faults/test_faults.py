@@ -17,9 +17,12 @@ from typing import Any
 
 import pytest
 
+from base.files import aside_name
 from base.paths import ROOT
 from tests.faults import loop
+from tests.faults.forks import forked
 from tests.faults.registry import COMMANDS, ON_SOCKETS
+from tests.faults.reproducing import Reproduce
 
 pytestmark = [
     pytest.mark.slow,
@@ -99,3 +102,25 @@ def test_the_loop_finds_a_command_that_names_a_run_before_it_is_whole(tmp_path: 
     outcome = repeated(tmp_path, "broken", "ENOSPC")
     assert outcome["passed_whole"] and outcome["faults"] > 5
     assert any("half there" in text for text in outcome["violations"])
+
+
+@pytest.mark.parametrize("before", ["none", "older"])
+def test_reproduce_writes_the_report_that_a_killed_one_owes(tmp_path: Path, before: str) -> None:
+    """Killed while it wrote the report of its last runs, which are whole: no run is missing, and still there is something to do."""
+    case = Reproduce(tmp_path / "data")
+    case.prepare()
+    assert forked(case.work)[0] == 0 and case.check(whole=True, settled=True) == []
+    report = case.results / "faulty/report.html"
+    written = report.read_text()
+    if before == "none":
+        report.unlink()
+    else:
+        report.write_text("of fewer runs")
+        os.utime(report, (0, 0))
+    report.with_name(aside_name(report.name)).write_text("half a rep")
+    assert case.check(whole=False, settled=True) != []
+    assert forked(case.work)[0] == 0 and case.check(whole=True, settled=True) == []
+    assert report.read_text() == written
+    os.utime(report, (2**31, 2**31))
+    kept = report.stat().st_mtime_ns
+    assert forked(case.work)[0] == 0 and report.stat().st_mtime_ns == kept, "one that is newer than its runs stays"

@@ -39,7 +39,14 @@ flows:
   - {name: f1, cca: medley, from: s1, to: d1}
   - {name: f2, cca: cubic, from: s1, to: d1, start: 1s}
 """
-BUSY = "while True: pass"
+BUSY = """\
+import random, time
+while True:
+    end = time.perf_counter() + random.uniform(0.001, 0.02)
+    while time.perf_counter() < end:
+        pass
+    time.sleep(random.uniform(0.001, 0.02))
+"""
 SLEEPER = """\
 #include <stdio.h>
 #include <time.h>
@@ -72,7 +79,7 @@ def counted_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def computer_busy() -> Iterator[None]:
-    """Every CPU has another process that never rests."""
+    """Every CPU has another process, which works and rests for times drawn at random: so it comes between at every kind of moment."""
     line = [sys.executable, "-S", "-c", BUSY]
     own = [subprocess.Popen(line, preexec_fn=die_with_parent) for _ in os.sched_getaffinity(0)]
     try:
