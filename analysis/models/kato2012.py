@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import math
 import random
 from collections.abc import Iterator
 
 from analysis.models.checks import Check, Decider, decides, relation
-from base.paths import ROOT
 from kernels.reference.base import Ack
 from kernels.reference.ttfwc import SUM_OF_WEIGHTS, Ttfwc, average, equation, inverse, weights
 from schema.catalogue import Entry
@@ -238,74 +236,6 @@ def _threshold(entry: Entry) -> Iterator[Check]:
             matters += flow.tuning.tunable and flow.window < reno / 2
     words = f"of {losses} losses at random those that pass while the new window is below half of Reno's, which the module does not ask"
     yield relation("1", words, matters == 0, matters)
-
-
-# What a call costs: by `benchmarks.cost_per_call --record`, whose numbers of one run can be compared with one another.
-
-COSTS = ROOT / "experiments" / "kato2012" / "costs.json"
-TTFWC = ("tfwc", "ttfwc", "ttfwc2")
-SAME_COST = 1.12
-"""TTFWC(0.9) over CUBIC by Table 5.1: as far as "as costly" goes."""
-
-
-def costs() -> dict[str, tuple[float, float, float]]:
-    """Algorithm → ns per ACK before losses, per ACK after them, per loss."""
-    rows = json.loads(COSTS.read_text(encoding="utf-8"))
-    return {name: (float(ack), float(later), float(loss)) for name, (ack, later, loss) in rows.items()}
-
-
-@decides("kato2012-tab5.1")
-def _avoidance_cost(entry: Entry) -> Iterator[Check]:
-    ns = {name: later for name, (_, later, _) in costs().items()}
-    shown = {name: f"{value:.1f}" for name, value in ns.items()}
-    own = [ns[name] for name in TTFWC]
-    words = "ns per ACK after losses, past the flat period"
-    yield relation("1", f"{words}: TTFWC within {SAME_COST} times CUBIC", max(own) <= SAME_COST * ns["cubic"], shown)
-    least, most = min(own) / ns["reno"], max(own) / ns["reno"]
-    yield Check("2", f"{words}: TTFWC over Reno", least <= 9 <= most, 9, [least, most])
-    yield relation(
-        "3",
-        f"{words}: the dearest TTFWC within {SAME_COST} times the cheapest",
-        max(own) <= SAME_COST * min(own),
-        shown,
-    )
-
-
-@decides("kato2012-tab5.2")
-def _recovery_cost(entry: Entry) -> Iterator[Check]:
-    ns = {name: loss for name, (_, _, loss) in costs().items()}
-    ratios = {other: [round(ns[name] / ns[other], 1) for name in TTFWC] for other in ("reno", "cubic")}
-    yield relation(
-        "1", "ns per loss, TTFWC over Reno and over CUBIC: at least twice", min(map(min, ratios.values())) >= 2, ratios
-    )
-    tables = entry.published.numbers
-    assert isinstance(tables, list)
-    rows: dict[str, list[float]] = {name: means for name, *means in tables[0]["rows"]}
-    for other, row in (("reno", rows["RENO"]), ("cubic", rows["CUBIC"])):
-        printed = [rows["TTFWC(0.0)"][0], row[0]]
-        ratio = printed[0] / printed[1]
-        words = f"ns per loss, TTFWC over {other}, within a half of the ratio of the table's means (ours)"
-        held = all(0.5 * ratio <= here <= 1.5 * ratio for here in ratios[other])
-        yield Check("1", words, held, printed, ratios[other])
-
-
-@decides("kato2012-claim5.2.3")
-def _total_cost(entry: Entry) -> Iterator[Check]:
-    """An ACK of a flow at 1 % loss events: TTFWC computes past the flat period only, and a loss costs its share of the ACKs before it."""
-    p, draw, past, acks = 0.01, random.Random(1), 0, 0  # noqa: S311 (no secret)
-    flow, delivered = after_losses([100] * 17, 0.4, exact=False, cwnd=10.0)
-    for _ in range(300):
-        interval = 1 + int(draw.expovariate(p))
-        past += max(0, interval - flow.flat)
-        acks += interval
-        delivered += interval
-        lost(flow, delivered)
-    ns = costs()
-    share = past / acks
-    ttfwc = (1 - share) * ns["ttfwc"][0] + share * ns["ttfwc"][1] + p * ns["ttfwc"][2]
-    cubic = ns["cubic"][1] + p * ns["cubic"][2]
-    words = f"ns per ACK with all hooks, 1 % loss events, {100 * share:.0f} % of ACKs past t1: TTFWC(0.4) and CUBIC, within a half (ours)"
-    yield relation("1", words, ttfwc <= 1.5 * cubic, [round(ttfwc, 1), round(cubic, 1)])
 
 
 # What the tuning parameter adds where losses come at random whatever the window is (s5.1.2).

@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,8 +92,8 @@ def _answers(remote: Remote) -> bool:
 
 
 @contextlib.contextmanager
-def running(folder: Path, cpu: str = CPU) -> Iterator[LabMachine]:
-    """A machine that has booted from its disk; cpu: QEMU's name of its model."""
+def running(folder: Path, cpu: str = CPU, more: Sequence[str] = ()) -> Iterator[LabMachine]:
+    """A machine that has booted from its disk; cpu: QEMU's name of its model; more: of QEMU's arguments."""
     place, console = where(), folder / "console"
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
@@ -104,7 +104,7 @@ def running(folder: Path, cpu: str = CPU) -> Iterator[LabMachine]:
         "-drive", f"file={place / 'boot.img'},format=raw,if=ide,snapshot=on",
         "-drive", f"file={place / 'disk.img'},format=raw,if=virtio,snapshot=on", "-device", "virtio-rng-pci",
         "-netdev", f"user,id=control,restrict=on,hostfwd=tcp:127.0.0.1:{port}-10.0.2.15:22",
-        "-device", "virtio-net-pci,netdev=control",
+        "-device", "virtio-net-pci,netdev=control", *more,
     ]  # fmt: skip
     process = subprocess.Popen(line, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent, cwd="/")
     remote = Remote("127.0.0.1", port, "root", place / "id_ed25519", place / "known_hosts", disk.ALIAS)
