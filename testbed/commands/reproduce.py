@@ -29,7 +29,7 @@ from testbed.engine import options as engine
 from testbed.reproduction.bindings import BEYOND, Bindings, Bound, chosen, read
 from testbed.reproduction.costs import duration
 from testbed.reproduction.deciding import Decider, counts
-from testbed.results import Results
+from testbed.results import Results, purge_aside
 
 HELP = "run what a thesis' results still need, decide them, and print what agrees and what contradicts"
 
@@ -133,6 +133,7 @@ def _run(
     """Run what is missing, experiment by experiment; returns those with failed runs."""
     print(f"missing: {decider.cost(bounds).words(jobs)}")
     print("you can stop it at any time: the same command resumes")
+    purge_aside(options.results.resolve())  # also where no run is missing, and so no engine starts
     begun, failed = time.monotonic(), []
     for bound in bounds:
         cost = decider.cost([bound])
