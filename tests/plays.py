@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from typing import Any
 from tests import lab, recap
 
 BIN = Path(sys.executable).parent
+LONGEST_S = 800.0
+"""Of a play, however busy the machine is: below the limit of a test, so that the play's own words are shown."""
 
 
 def start(
@@ -46,13 +49,18 @@ def start(
     )
 
 
-def run(playbook: str, *arguments: str | Path, code: int = 0, timeout_s: float | None = 300, **more: Any) -> str:
+def run(playbook: str, *arguments: str | Path, code: int = 0, timeout_s: float | None = LONGEST_S, **more: Any) -> str:
     """A play from beginning to end; more: as for `start`."""
     return end(start(playbook, *arguments, **more), code, timeout_s)
 
 
-def end(process: subprocess.Popen[str], code: int = 0, timeout_s: float | None = 250) -> str:
-    """Await the play's end, check its exit code and return all that it said."""
-    output, _ = process.communicate(timeout=timeout_s)
+def end(process: subprocess.Popen[str], code: int = 0, timeout_s: float | None = LONGEST_S) -> str:
+    """Await the play's end, check its exit code and return all that it said; one that does not end is killed with what it has started."""
+    try:
+        output, _ = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
     assert process.returncode == code, f"exit code {process.returncode}, expected {code}:\n{output}"
     return output
