@@ -4,6 +4,8 @@
 argv: algorithm, entries of the trace to wait for, functions
 """
 
+from __future__ import annotations
+
 import shutil
 import socket
 import subprocess
@@ -17,21 +19,21 @@ TCP_CONGESTION = 13
 LONGEST_S = 900
 
 
-def put(name, text):
+def put(name: str, text: str) -> None:
     (TRACING / name).write_text(text)
 
 
-def entries():
+def entries() -> int:
     return int((TRACING / "per_cpu/cpu0/stats").read_text().split("entries: ")[1].split()[0])
 
 
-def sink(listener):
+def sink(listener: socket.socket) -> None:
     connection, _ = listener.accept()
     while connection.recv(1 << 16):
         pass
 
 
-def main():
+def main() -> None:
     name, events, *functions = sys.argv[1:]
     if not (TRACING / "trace").exists():
         subprocess.run(["busybox", "mount", "-t", "tracefs", "tracefs", TRACING], check=True)
@@ -62,7 +64,7 @@ def main():
     sender.close()
 
 
-def send(sender):
+def send(sender: socket.socket) -> None:
     data = bytes(1 << 16)
     try:
         while True:
