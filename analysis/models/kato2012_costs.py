@@ -24,7 +24,7 @@ TTFWC = {"tfwc": "TTFWC(0.0)", "ttfwc": "TTFWC(0.4)", "ttfwc2": "TTFWC(0.9)"}
 SAME_COST = 1.12
 """TTFWC(0.9) over CUBIC by Table 5.1: as far as "as costly" goes."""
 LOSS_EVENTS = 0.01
-UNDER_FTRACE = "with each function traced, as the thesis measured (Debian's kernel, instructions), us"
+UNDER_FTRACE = "with each function traced, as the thesis measured (Debian's kernel), thousands of instructions"
 
 
 def costs() -> dict[str, tuple[float, float, float]]:
@@ -33,8 +33,8 @@ def costs() -> dict[str, tuple[float, float, float]]:
     return {name: (float(ack), float(later), float(loss)) for name, (ack, later, loss) in rows.items()}
 
 
-def traced_us(hook: str) -> dict[str, float]:
-    """Algorithm → mean of a hook's calls by function_graph; 0 where it has no such hook."""
+def traced(hook: str) -> dict[str, float]:
+    """Algorithm → mean of a hook's calls by function_graph, thousands of instructions; 0 where it has none that can be traced."""
     hooks = json.loads(TRACED.read_text(encoding="utf-8"))["hooks"]
     return {name: float(found[hook][1]) if hook in found else 0.0 for name, found in hooks.items()}
 
@@ -66,10 +66,10 @@ def _avoidance_cost(entry: Entry) -> Iterator[Check]:
     claim = f"the dearest TTFWC within {SAME_COST} times the cheapest"
     yield relation("3", f"{words}: {claim}", max(own) <= SAME_COST * min(own), shown)
 
-    traced = traced_us("cong_avoid")
-    own = [traced[name] for name in TTFWC]
-    shown = {name: f"{value:.2f}" for name, value in traced.items()}
-    holds = max(own) <= SAME_COST * traced["cubic"]
+    under = traced("cong_avoid")
+    own = [under[name] for name in TTFWC]
+    shown = {name: f"{value:.2f}" for name, value in under.items()}
+    holds = max(own) <= SAME_COST * under["cubic"]
     yield _explains("1", f"{UNDER_FTRACE}: TTFWC within {SAME_COST} times CUBIC", holds, shown)
     yield _explains("3", f"{UNDER_FTRACE}: {claim}", max(own) <= SAME_COST * min(own), shown)
     rows, tracing = dict(_rows(entry)), least_traced_us()
@@ -92,14 +92,14 @@ def _recovery_cost(entry: Entry) -> Iterator[Check]:
     yield relation(
         "1", "ns per loss, TTFWC over Reno and over CUBIC: at least twice", min(map(min, ratios.values())) >= 2, ratios
     )
-    rows, traced = dict(_rows(entry)), traced_us("ssthresh")
+    rows, under = dict(_rows(entry)), traced("ssthresh")
     for other, row in (("reno", rows["RENO"]), ("cubic", rows["CUBIC"])):
         printed = [rows["TTFWC(0.0)"][0], row[0]]
         ratio = printed[0] / printed[1]
         words = f"TTFWC over {other}, within a half of the ratio of the table's means (ours)"
         held = all(0.5 * ratio <= here <= 1.5 * ratio for here in ratios[other])
         yield Check("1", f"ns per loss, {words}", held, printed, ratios[other])
-        here = [round(traced[name] / traced[other], 1) for name in TTFWC]
+        here = [round(under[name] / under[other], 1) for name in TTFWC]
         held = all(0.5 * ratio <= one <= 1.5 * ratio for one in here)
         yield _explains("1", f"a loss's hook {UNDER_FTRACE}, {words}, {ratio:.1f}", held, here)
 
@@ -122,15 +122,20 @@ def _total_cost(entry: Entry) -> Iterator[Check]:
     words = f"ns per ACK with all hooks, 1 % loss events, {100 * share:.0f} % of ACKs past t1: TTFWC(0.4) and CUBIC, within a half (ours)"
     yield relation("1", words, ttfwc <= 1.5 * cubic, [round(ttfwc, 1), round(cubic, 1)])
 
-    hooks = {name: traced_us(name) for name in ("cong_avoid", "pkts_acked", "ssthresh", "set_state")}
-    weights = {"cong_avoid": 1.0, "pkts_acked": 1.0, "ssthresh": LOSS_EVENTS, "set_state": 2 * LOSS_EVENTS}
+    hooks = {name: traced(name) for name in ("cong_avoid", "pkts_acked", "ssthresh", "set_state")}
+    weights = {
+        "cong_avoid": 1.0,
+        "pkts_acked": 1.0,
+        "ssthresh": LOSS_EVENTS,
+        "set_state": 2 * LOSS_EVENTS,
+    }  # into recovery and out of it
     least = hooks["set_state"]["cubic"]  # TTFWC's two other hooks cannot be traced, and do as little
     whole = {
-        name: sum(weights[hook] * (us[name] or least) for hook, us in hooks.items()) for name in ("ttfwc", "cubic")
+        name: sum(weights[hook] * (cost[name] or least) for hook, cost in hooks.items()) for name in ("ttfwc", "cubic")
     }
     says = (
         f"an ACK's share of all hooks {UNDER_FTRACE}, 1 % loss events, those of TTFWC that cannot be traced taken for CUBIC's for a new "
         "state: TTFWC(0.4) and CUBIC, within a half (ours)"
     )
     holds = whole["ttfwc"] <= 1.5 * whole["cubic"]
-    yield _explains("1", says, holds, [round(us, 2) for us in whole.values()])
+    yield _explains("1", says, holds, [round(cost, 2) for cost in whole.values()])

@@ -58,13 +58,14 @@ def durations_us(trace: str) -> dict[str, list[float]]:
 
 
 def measured(machine: LabMachine, name: str, hooks: dict[str, str], entries: int) -> dict[str, Any]:
-    """Hook → calls, mean and standard deviation, us."""
+    """Hook → calls, mean and standard deviation, us. Raises SystemExit where a hook was not called."""
     argv = ["python3", "-I", "-c", THERE.read_text(), name, str(entries), *hooks.values()]
     us = durations_us(machine.remote.run(*argv, timeout_s=1800).decode())
+    if idle := [function for function in hooks.values() if not us[function]]:
+        raise SystemExit(f"{name}: no whole call of {', '.join(idle)} was seen; ask for more --entries")
     return {
         hook: [len(us[function]), round(statistics.fmean(us[function]), 3), round(statistics.pstdev(us[function]), 3)]
         for hook, function in hooks.items()
-        if us[function]
     }
 
 
