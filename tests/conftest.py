@@ -19,7 +19,7 @@ from hosts.virtual.launch import GuestKernel
 from hosts.vm.builds import Builds
 from hosts.vm.builds import find as find_builds
 from store import debian_server
-from tests import alone, durations, kept_results, lab, needs, reaper, surroundings
+from tests import alone, durations, kept_results, lab, needs, order, reaper, spread, surroundings
 from tests.sshhosts import SshHosts
 from tests.waiting import wait_until
 
@@ -28,10 +28,10 @@ surroundings.settle(os.environ)
 ENDING_S = 20.0
 """How long what a file's tests have started may take to end after the last of them."""
 
-# each of pytest-xdist's workers keeps to one CPU, as guests do, so that guests of several workers are spread over all
+ALLOWED = sorted(os.sched_getaffinity(0))
+# each of pytest-xdist's workers keeps to one CPU, which tests/spread.py changes from file to file
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-    allowed, number = sorted(os.sched_getaffinity(0)), int(worker.removeprefix("gw"))
-    os.sched_setaffinity(0, {allowed[number % len(allowed)]})
+    os.sched_setaffinity(0, {ALLOWED[int(worker.removeprefix("gw")) % len(ALLOWED)]})
 
 # no test depends on how fast the machine is, and a failure is found again by running again
 settings.register_profile(
@@ -43,6 +43,15 @@ settings.load_profile("warpbed")
 def pytest_configure(config: pytest.Config) -> None:
     reaper.start()
     config.pluginmanager.register(durations.CpuTime())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cpu(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A file's tests, and what they start, run on one CPU: the one that the other workers' files need least."""
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        cost = request.config.workerinput["costs"].get(order.name_of(request.path))  # type: ignore[attr-defined]
+        shared = tmp_path_factory.getbasetemp().parent / "cpus.json"
+        spread.settle(shared, worker, durations.Cost(*cost).busy if cost else 1.0, ALLOWED)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -115,14 +124,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark each test with what it needs, before pytest selects by marker."""
     for item in items:
         needs.mark(item)
-    if (took_s := getattr(config, "workerinput", {}).get("took_s")) is not None:
-        items[:] = needs.longest_first(items, took_s)
+    if given := getattr(config, "workerinput", None):
+        costs = {file: durations.Cost(*cost) for file, cost in given["costs"].items()}
+        items[:] = order.side_by_side(items, costs, given["workercount"])
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Each of pytest-xdist's workers is told the same times, since all of them have to have the same order."""
-    node.workerinput["took_s"] = durations.last()
+    """Each of pytest-xdist's workers is told the same costs, since all of them have to have the same order."""
+    node.workerinput["costs"] = {file: list(cost) for file, cost in durations.last().items()}
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of each folder cost, reported at the end of pytest: time, and CPU time of pytest and of all that it has awaited.
 
-Where pytest has as many workers as CPUs or more, only less CPU time makes the whole shorter.
+Where pytest has as many workers as CPUs or more, only less CPU time, or less waiting at once, makes the whole shorter: `tests/order.py`
+decides by these costs what runs beside what.
 """
 
 from __future__ import annotations
@@ -10,15 +11,28 @@ import resource
 from collections import defaultdict
 from collections.abc import Generator, Iterable
 from pathlib import PurePath
+from typing import NamedTuple
 
 import pytest
 
 from base.cache import recall, remember
 from base.paths import cache_dir
 
-QUESTION = ["seconds of each file of tests in the last whole run"]
+QUESTION = ["seconds and CPU seconds of each file of tests in the last whole run"]
 LEAST_S = 1.0
 """A folder that took less is not named, nor is a file."""
+
+
+class Cost(NamedTuple):
+    """What a file's tests took together, and how much of the CPUs' time that was."""
+
+    took_s: float
+    cpu_s: float
+
+    @property
+    def busy(self) -> float:
+        """CPU time in a second of it; more than 1 where it has several processes."""
+        return self.cpu_s / self.took_s if self.took_s else 0.0
 
 
 def spent_s() -> float:
@@ -67,18 +81,19 @@ def summary(reports: Iterable[pytest.TestReport]) -> list[str]:
     return lines
 
 
-def by_file(reports: Iterable[pytest.TestReport]) -> dict[str, float]:
-    """What each file's tests took together, by its name below the checkout."""
-    seconds: dict[str, float] = defaultdict(float)
+def by_file(reports: Iterable[pytest.TestReport]) -> dict[str, Cost]:
+    """What each file's tests cost together, by its name below the checkout."""
+    costs: dict[str, Cost] = defaultdict(lambda: Cost(0.0, 0.0))
     for report in reports:
-        seconds[report.location[0]] += report.duration
-    return dict(seconds)
+        file = report.location[0]
+        costs[file] = Cost(costs[file].took_s + report.duration, costs[file].cpu_s + getattr(report, "cpu_s", 0.0))
+    return dict(costs)
 
 
-def last() -> dict[str, float]:
-    """What each file took in the last whole run on this machine, for the order of the next one."""
-    return recall(cache_dir(), QUESTION) or {}
+def last() -> dict[str, Cost]:
+    """What each file cost in the last whole run on this machine, for the order of the next one."""
+    return {file: Cost(*cost) for file, cost in (recall(cache_dir(), QUESTION) or {}).items()}
 
 
-def keep(seconds: dict[str, float]) -> None:
-    remember(cache_dir(), QUESTION, {**last(), **seconds})
+def keep(costs: dict[str, Cost]) -> None:
+    remember(cache_dir(), QUESTION, {**last(), **costs})

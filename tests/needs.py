@@ -7,8 +7,6 @@ fixtures says so with the marker itself.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -52,25 +50,3 @@ def mark(item: pytest.Item) -> None:
     needed = [name for name in NEEDS if item.get_closest_marker(name)]
     if folder == "unit" and needed:
         raise pytest.UsageError(f"{item.nodeid} needs {', '.join(needed)}: it does not belong in tests/unit")
-
-
-def longest_first(items: list[pytest.Item], took_s: Mapping[str, float]) -> list[pytest.Item]:
-    """The files in the order of what they took last; those of which that is not known come first where one of their tests is slow.
-
-    pytest-xdist's `loadfile` hands the next file to the worker that has finished, so that only short ones are left when the run ends,
-    and what tests of a file share is made once.
-    """
-    files: dict[Path, list[pytest.Item]] = {}
-    for item in items:
-        files.setdefault(item.path, []).append(item)
-
-    def seconds(file: Path) -> float:
-        is_slow = any(item.get_closest_marker("slow") for item in files[file])
-        return took_s.get(name_of(file), math.inf if is_slow else 0.0)
-
-    return [item for file in sorted(files, key=seconds, reverse=True) for item in files[file]]
-
-
-def name_of(file: Path) -> str:
-    """A file of tests below the checkout, as pytest's reports name it."""
-    return str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else str(file)

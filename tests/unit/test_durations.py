@@ -49,9 +49,9 @@ def test_cpu_time_is_that_of_the_test_and_of_the_programs_that_it_has_awaited() 
     assert ended.value.value is quick and 0.3 <= vars(quick)["cpu_s"] < 2
 
 
-def test_what_each_file_took_is_known_to_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_each_file_cost_is_known_to_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(durations, "cache_dir", lambda: tmp_path)
     assert durations.last() == {}
     durations.keep(durations.by_file([report("a/test_x", "setup", 2), report("a/test_x", "call", 3)]))
     durations.keep(durations.by_file([report("a/test_y", "call", 4)]))
-    assert durations.last() == {"tests/a/test_x.py": 5, "tests/a/test_y.py": 4}
+    assert durations.last() == {"tests/a/test_x.py": (5, 2.5), "tests/a/test_y.py": (4, 2)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -71,23 +70,3 @@ def test_the_lists_agree() -> None:
     assert sorted(NOT_QUICK) == sorted(needs.OF_FOLDERS)
     play = (ROOT / "playbooks/test_environment.yml").read_text()
     assert [part for part in ALL if f"'{part}' in test_parts" not in play] == []
-
-
-class Item:
-    """What `longest_first` reads of a test."""
-
-    def __init__(self, file: str, is_slow: bool = False) -> None:
-        self.path, self._is_slow = Path(file), is_slow
-
-    def get_closest_marker(self, name: str) -> bool:
-        return name == "slow" and self._is_slow
-
-
-def test_files_come_in_the_order_of_what_they_took_and_slow_ones_that_nobody_knows_first() -> None:
-    items = [Item(file, is_slow=file == "e" and i % 2 == 1) for i, file in enumerate("aabbbccddddeef")]
-    ordered = needs.longest_first(cast("list[pytest.Item]", items), {"b": 1.0, "c": 90.0, "d": 7.5})
-    assert "".join(item.path.name for item in ordered) == "eeccddddbbbaaf", "the others keep their order"
-
-
-def test_files_have_the_names_that_reports_give_them(request: pytest.FixtureRequest) -> None:
-    assert needs.name_of(request.path) == request.node.location[0]
