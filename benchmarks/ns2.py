@@ -19,13 +19,11 @@ there; what a changed script has printed goes. analysis/models/yu2009_ns2.py sho
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shutil
 import statistics
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -35,12 +33,13 @@ from analysis.models.yu2009_ns2 import ACCESS_MS as STARTS_ACCESS_MS
 from analysis.models.yu2009_ns2 import CROSS_SSTHRESH as FIRST_SSTHRESH
 from analysis.models.yu2009_ns2 import GROWTH_S as UNTIL_S
 from analysis.models.yu2009_ns2 import HELD, HELD_HOSTS_S, HOSTS_S, IN_S, STAR_UNTIL_S, STARTS_MBPS
-from base.cache import sha256_of
 from base.files import replace_text
 from base.paths import ROOT
+from benchmarks.recorder import Ask, Recorder
 from schema.catalogue import catalogues
 
 PARKING_LOT, STAR = (Path(__file__).parent / f"ns2_{name}.tcl" for name in ("parking_lot", "star"))
+SCRIPTS = (PARKING_LOT, STAR)
 PAGE = ROOT / "docs/reproduction.md"
 ENTRY = "yu2009-claim4.6.3"
 RATES_MBPS = (25, 50)
@@ -51,38 +50,11 @@ STAR_MBPS, STAR_OVERHEAD_S = 16, HOSTS_S[1]
 ACCESS_MS = (1, 5, 10, 15, 20, 25, 30, 35, 40)
 STARTS, SHAPES = ("liss", "iss", "miss", "js"), (1.35, 1.05)
 
-Ask = Callable[..., Sequence[float]]
-"""A script and its arguments → the numbers that ns-2 prints."""
-
 
 def asked(script: Path, *arguments: float | str) -> list[float]:
     """The numbers that ns-2 prints. Raises CalledProcessError where it fails."""
     done = subprocess.run(["ns", str(script), *map(str, arguments)], check=True, capture_output=True, text=True)
     return [float(word) for word in done.stdout.split()]
-
-
-class Recorder:
-    """Asks ns-2 for what the record has not, and adds it."""
-
-    def __init__(self, file: Path = simulator.RECORD) -> None:
-        self.file, self.lock = file, threading.Lock()
-        before = json.loads(file.read_text()) if file.exists() else {}
-        self.scripts = {
-            script.name: {"digest": digest, "runs": known["runs"] if known.get("digest") == digest else {}}
-            for script in (PARKING_LOT, STAR)
-            for digest, known in [(sha256_of(script), before.get(script.name, {}))]
-        }
-
-    def __call__(self, script: Path, *arguments: float | str) -> Sequence[float]:
-        runs = self.scripts[script.name]["runs"]
-        key = simulator.key(*arguments)
-        if key not in runs:
-            numbers = asked(script, *arguments)
-            with self.lock:
-                runs[key] = numbers
-                replace_text(self.file, json.dumps(self.scripts, indent=1, sort_keys=True) + "\n")
-        known: Sequence[float] = runs[key]
-        return known
 
 
 def window(rate_mbps: int, seed: int, overhead_s: float, until_s: float = UNTIL_S, ask: Ask = asked) -> float:
@@ -199,7 +171,7 @@ TABLES: dict[str, Callable[[Ask, int, int], Iterator[str]]] = {
 
 def mark(name: str) -> re.Pattern[str]:
     """Where a table is in docs/reproduction.md."""
-    return re.compile(rf"(<!-- measured: ns-2 {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+    return re.compile(rf"(<!-- measured: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def put(page: str, name: str, lines: Sequence[str]) -> str:
@@ -219,14 +191,14 @@ def main() -> int:
     options = parser.parse_args()
     if shutil.which("ns") is None:
         parser.error("ns-2 is not installed. As root: apt-get install --no-install-recommends ns2")
-    ask = Recorder() if options.record else asked
+    ask = Recorder(simulator.NS2, SCRIPTS, asked) if options.record else asked
     for name in [options.table] if options.table else TABLES:
         lines = []
         for line in TABLES[name](ask, options.seeds, options.jobs):
             print(line, flush=True)
             lines.append(line)
         if options.page:
-            replace_text(PAGE, put(PAGE.read_text(), name, lines))
+            replace_text(PAGE, put(PAGE.read_text(), f"ns-2 {name}", lines))
     return 0
 
 

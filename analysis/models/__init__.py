@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from analysis.models import (
     afifi2014,
+    afifi2014_ns3,
     ho2008,
     ho2008_rules,
     ho2008_shares,
@@ -22,6 +23,7 @@ __all__ = [
     "REGISTRY",
     "Check",
     "afifi2014",
+    "afifi2014_ns3",
     "deciders",
     "ho2008",
     "ho2008_rules",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ns-2 itself came to with settings of the theses: a record that `python -m benchmarks.ns2 --record` writes.
+"""What ns-2 and ns-3 themselves came to with settings of the theses, as `benchmarks.ns2` and `benchmarks.ns3_lossy` record it.
 
 Nothing of Warpbed has taken part in these numbers, so they show whether a contradiction lies in our code or in what a text tells of its
 setting.
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from base.paths import ROOT
 
-RECORD = ROOT / "docs/reproduction/ns2.json"
+NS2, NS3 = (ROOT / f"docs/reproduction/{name}.json" for name in ("ns2", "ns3"))
 
 Known = Mapping[str, Mapping[str, Sequence[float]]]
 """Script → its arguments, as they are on a command line → the numbers that it prints."""
@@ -33,7 +33,7 @@ def read(file: Path) -> Known:
 
 @functools.cache
 def _recorded() -> Known:
-    return read(RECORD)
+    return {**read(NS2), **read(NS3)}
 
 
 def numbers(script: str, *arguments: float | str) -> Sequence[float] | None:

@@ -215,6 +215,21 @@ def _rtts_one_with_every_packet_answered(entry: Entry, runs: Sequence[Run]) -> I
     yield from _part("2", "with an ACK for every packet, ", _rtts_one(entry, runs))
 
 
+@explains("afifi2014-fig14", "afifi2014-fig13-narrow", "2")
+def _rtts_one_where_the_window_fills_the_link(_entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    """The order of the thesis seed by seed."""
+    seeds = {run.seed for run in runs if run.counted}
+    found = [deviations([run for run in runs if run.seed == seed]) for seed in seeds]
+    for more, less, words in (
+        ("ftat", "westwood", "FTAT's RTT varies more than Westwood+'s"),
+        ("ftat", "reno", "FTAT's RTT varies more than NewReno's"),
+        ("westwood", "reno", "Westwood+'s RTT varies more than NewReno's"),
+    ):
+        apart = [of_seed[more] - of_seed[less] for of_seed in found if more in of_seed and less in of_seed]
+        says = f"with an ACK for every packet and 2 Mbit/s, {words}: difference of the standard deviations, ms"
+        yield within("2", says, apart, 0, math.inf)
+
+
 @explains("afifi2014-fig23", "afifi2014-fig23-sack", "3")
 def _windows_three_with_sack(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     yield from _part("3", "with SACK, ", _windows_three(entry, runs))

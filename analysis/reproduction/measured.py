@@ -15,9 +15,10 @@ from kernels.reference.medley_queue import shared
 from schema.catalogue import Entry
 
 Comparison = Callable[[Entry, Sequence[Run]], Iterator[Check]]
-MEASURED: dict[str, tuple[tuple[str, ...], tuple[str, ...], Comparison]] = {}
-"""entry → (names of the experiments, parts, function of the entry and the experiments' runs)"""
-EXPLAINED: dict[str, tuple[tuple[str, ...], tuple[str, ...], Comparison]] = {}
+Table = dict[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...], Comparison]]
+MEASURED: Table = {}
+"""(entry, first experiment) → (names of the experiments, parts, function of the entry and the experiments' runs)"""
+EXPLAINED: Table = {}
 """The same for experiments in which one thing is changed: what holds there explains a part that another experiment contradicts."""
 BY_METRICS: set[Comparison] = set()
 """Functions that read nothing but metrics that the experiment names: runs of the record will do."""
@@ -46,7 +47,7 @@ def explains(
 
 
 def _registered(
-    table: dict[str, tuple[tuple[str, ...], tuple[str, ...], Comparison]],
+    table: Table,
     entry: str,
     experiments: str | tuple[str, ...],
     parts: tuple[str, ...],
@@ -56,8 +57,11 @@ def _registered(
     if len(names) > 1 and not by_metrics:
         raise ValueError(f"{entry}: runs of several experiments are compared by their metrics only")
 
+    if (entry, names[0]) in table:
+        raise ValueError(f"{entry}: {names[0]} is compared twice")
+
     def register(function: Comparison) -> Comparison:
-        table[entry] = (names, parts, function)
+        table[entry, names[0]] = (names, parts, function)
         if by_metrics:
             BY_METRICS.add(function)
         return function
@@ -72,8 +76,8 @@ Compared = tuple[tuple[str, ...], tuple[str, ...], Comparison, bool]
 def compared(entry: str, experiment: str) -> Iterator[Compared]:
     """What holds the experiment's runs against the entry; of several experiments, the first speaks for all."""
     for table in (MEASURED, EXPLAINED):
-        if entry in table and table[entry][0][0] == experiment:
-            yield *table[entry], table is EXPLAINED
+        if (entry, experiment) in table:
+            yield *table[entry, experiment], table is EXPLAINED
 
 
 def windows(run: Run) -> list[tuple[float, float]]:

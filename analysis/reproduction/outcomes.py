@@ -121,11 +121,16 @@ def judged(entry: Entry, evidence: Sequence[Evidence]) -> Judged:
     own = [one for one in own if one.held != "not run yet" or one.part not in known]
     outcome = _outcome(own)
     wrong = {one.part for one in own if one.held == "contradicted"}
-    tried = [one for one in evidence if one.explains]
-    shown = {one.part for one in tried if one.held == "holds"} - {
-        one.part for one in tried if one.held == "contradicted"
-    }
-    return Judged(entry, outcome, tuple(evidence), explained=bool(wrong) and wrong <= shown)
+    return Judged(entry, outcome, tuple(evidence), explained=bool(wrong) and wrong <= _shown_parts(evidence))
+
+
+def _shown_parts(evidence: Sequence[Evidence]) -> set[str]:
+    """The parts that an experiment or a calculation explains by all that it says of them; others may have been tried in vain."""
+    tried: dict[tuple[str, str], set[Held]] = {}
+    for one in evidence:
+        if one.explains:
+            tried.setdefault((one.part, one.by), set()).add(one.held)
+    return {part for (part, _), held in tried.items() if "holds" in held and "contradicted" not in held}
 
 
 def _outcome(own: Sequence[Evidence]) -> Outcome:

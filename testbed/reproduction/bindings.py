@@ -94,7 +94,7 @@ def read(root: Path = ROOT) -> Bindings:
             decides, explains = (_named(experiment, which) for which in ("decides", "explains"))
             problems += _problems(experiment, document, entries)
             for named, table in ((decides, MEASURED), (explains, EXPLAINED)):
-                for entry, (by, parts, _) in table.items():
+                for (entry, _), (by, parts, _) in table.items():
                     if experiment.name in by:
                         named[entry] = tuple(dict.fromkeys((*named.get(entry, ()), *parts)))
             if decides or explains:

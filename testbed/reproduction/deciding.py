@@ -190,8 +190,7 @@ class Decider:
             runs = tuple(run for run in standing.runs if run.complete)
             if not runs:
                 continue
-            tables = (MEASURED, EXPLAINED)
-            names = [name for one in tables for name, (by, _, _) in one.items() if by[0] == bound.experiment.name]
+            names = [name for one in (MEASURED, EXPLAINED) for name, first in one if first == bound.experiment.name]
             checks = {name: tuple(self.checks(self._bindings.entries[name], standing)) for name in names}
             by_file[bound.file] = (
                 bound.experiment,

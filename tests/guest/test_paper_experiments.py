@@ -74,6 +74,7 @@ SHORT = {
     "ho2008/tab6.2-6.3-cross-short.yml": Short(12, "cca=perack,delay=203us,seed=1"),
     "ho2008/fig5.2-5.4.yml": Short(6, "cca=medley|ctcp,buffer=50p"),
     "afifi2014/fig13-every.yml": Short(20, "cca=ftat,seed=1"),
+    "afifi2014/fig13-narrow.yml": Short(20, "cca=ftat,seed=1"),
     "afifi2014/fig13-sack.yml": Short(20, "cca=ftat,seed=1"),
     "afifi2014/fig18-21-short.yml": Short(4, "cca=ftat"),
     "afifi2014/fig18-sack-short.yml": Short(4, "cca=ftat,seed=1"),

@@ -12,6 +12,7 @@ import pytest
 from analysis.models import REGISTRY, simulator, yu2009_ns2
 from base.cache import sha256_of
 from benchmarks import ns2
+from benchmarks.recorder import Recorder
 from schema.catalogue import catalogues
 from tests import lab
 
@@ -77,12 +78,12 @@ def test_a_row_has_what_starts_deliver_over_reno(asked: Path) -> None:
 def test_what_is_recorded_is_not_asked_again_unless_the_script_has_changed(asked: Path, tmp_path: Path) -> None:
     record = tmp_path / "ns2.json"
     for _ in range(2):
-        assert ns2.Recorder(record)(ns2.STAR, 20, 7, 5) == [7]
+        assert Recorder(record, ns2.SCRIPTS, ns2.asked)(ns2.STAR, 20, 7, 5) == [7]
     assert asked.read_text() == f"{ns2.STAR} 20 7 5\n"
     assert simulator.read(record)[ns2.STAR.name] == {"20 7 5": [7]}
     record.write_text(record.read_text().replace(sha256_of(ns2.STAR), sha256_of(ns2.PARKING_LOT)))
     assert simulator.read(record)[ns2.STAR.name]
-    ns2.Recorder(record)(ns2.PARKING_LOT, 25, 1)
+    Recorder(record, ns2.SCRIPTS, ns2.asked)(ns2.PARKING_LOT, 25, 1)
     assert simulator.read(record)[ns2.STAR.name] == {}
 
 
@@ -99,7 +100,7 @@ def test_the_held_thresholds_are_those_of_table_4_1() -> None:
 
 
 def test_the_record_is_that_of_the_scripts_as_they_are() -> None:
-    record = json.loads(simulator.RECORD.read_text())
+    record = json.loads(simulator.NS2.read_text())
     for script in (ns2.STAR, ns2.PARKING_LOT):
         assert record[script.name]["digest"] == sha256_of(script)
     assert len(yu2009_ns2.over("miss", "reno", 1.35)) == len(yu2009_ns2.over("js", "reno", 1.05)) >= 8
@@ -123,8 +124,8 @@ def test_a_total_over_reno_s_in_ns2_explains_a_contradiction_or_does_not(
 def test_the_page_has_a_place_for_each_table() -> None:
     page = ns2.PAGE.read_text()
     for name in ns2.TABLES:
-        assert len(ns2.mark(name).findall(page)) == 1
-        assert ns2.put(page, name, ["| a |", "|---|"]).count("| a |\n|---|\n<!-- end -->") == 1
+        assert len(ns2.mark(f"ns-2 {name}").findall(page)) == 1
+        assert ns2.put(page, f"ns-2 {name}", ["| a |", "|---|"]).count("| a |\n|---|\n<!-- end -->") == 1
 
 
 @pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")

@@ -328,8 +328,7 @@ def test_a_recorded_comparison_stays_until_every_recorded_run_has_a_folder(monke
 
     one = entry()
     noted = Check("1", "noted", holds=True, published=None, computed=9, kind="order")
-    monkeypatch.setitem(measured.MEASURED, one.id, (("small",), ("1",), compare))
-    monkeypatch.delitem(measured.EXPLAINED, one.id, raising=False)
+    monkeypatch.setitem(measured.MEASURED, (one.id, "small"), (("small",), ("1",), compare))
     here, recorded_only = small_run(), small_run("s2-0", seed=2)
     there = dataclasses.replace(recorded_only, path=recorded.NOWHERE)
     decider = Decider(SimpleNamespace(), Path("results"))  # type: ignore[arg-type]

@@ -159,7 +159,7 @@ def test_a_share_of_the_link_is_an_eleventh() -> None:
             for cca, rates_of in (("reno", rates), ("ftat", (50.0, 50.1)))
             for rate in rates_of
         ]
-        compare = MEASURED["afifi2014-fig21"][2]
+        compare = MEASURED["afifi2014-fig21", "afifi2014-fig18-short"][2]
         (evidence,) = of_checks(list(compare(_entries()["afifi2014-fig21"], runs)), "")
         return evidence.held
 
@@ -253,6 +253,9 @@ def test_only_these_calculations_contradict(calculated: dict[str, list[Check]]) 
         "kato2012-fig5.13",  # the thesis' rules on its longest path
         "kato2012-fig5.14",
         "kato2012-fig5.15",
+        "afifi2014-fig15",  # ns-3 of today has another Westwood+ than the thesis', and larger windows
+        "afifi2014-fig27",
+        "afifi2014-fig29",
         "afifi2014-tab6",  # two losses in a window: a packet too many
         "afifi2014-tab7",  # Linux' westwood has another filter than the Westwood+ of the thesis
     }
@@ -261,7 +264,8 @@ def test_only_these_calculations_contradict(calculated: dict[str, list[Check]]) 
         "kato2012-claim5.1.2",
         "kato2012-fig5.8",
     }  # eq 3.1 as it stands gives it in the calculation, and not beside TCP
-    assert unexplained == {"kato2012-tab5.1", "kato2012-tab5.2", "kato2012-claim5.2.3"} | gain
+    simulator = {"afifi2014-fig15", "afifi2014-fig27", "afifi2014-fig29"}
+    assert unexplained == {"kato2012-tab5.1", "kato2012-tab5.2", "kato2012-claim5.2.3"} | gain | simulator
 
 
 def test_a_model_that_computes_something_else_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
