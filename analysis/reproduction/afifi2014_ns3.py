@@ -25,6 +25,7 @@ from analysis.reproduction.afifi2014_traces import (
 from analysis.reproduction.intervals import within
 from analysis.reproduction.measured import compares, explains
 from analysis.results import Run
+from analysis.statistics import Cell
 from schema.catalogue import Entry
 
 ON_S = 250.0
@@ -77,27 +78,36 @@ def _share(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
 
 @compares("afifi2014-fig27", "afifi2014-fig27", "1", "2")
 def _windows_four(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    yield from _stays_below(of(runs, cca="reno"), "")
+    yield from _exceeds_early(of(runs, cca="ftat"), "")
+
+
+def _stays_below(runs: Sequence[Run], changed: str) -> Iterator[Check]:
+    """Part 1 of Fig 27, for runs of NewReno; changed: what is not as in the thesis."""
     largest = [
         top * PACKET_BYTES
-        for run in of(runs, cca="reno")
+        for run in runs
         if (top := settled_top(series(run, "tcp_info.parquet", "cwnd_packets"), 10000 / PACKET_BYTES)) is not None
     ]
     if largest:
         yield Check(
             "1",
-            "NewReno's largest window once its start is over, from where it is first below 10000 bytes after a loss, mean over seeds",
+            f"{changed}NewReno's largest window from where it is first below 10000 bytes after a loss, mean over seeds",
             float(np.mean(largest)) < 10000,
             10000,
             float(np.mean(largest)),
         )
+
+
+def _exceeds_early(runs: Sequence[Run], changed: str) -> Iterator[Check]:
+    """Part 2 of Fig 27, for runs of FTAT."""
     early = [
-        max(v for t, v in series(run, "tcp_info.parquet", "cwnd_packets") if t <= 200) * PACKET_BYTES
-        for run in of(runs, cca="ftat")
+        max(v for t, v in series(run, "tcp_info.parquet", "cwnd_packets") if t <= 200) * PACKET_BYTES for run in runs
     ]
     if early:
         yield Check(
             "2",
-            "FTAT's largest window in 200 s, bytes, mean over seeds",
+            f"{changed}FTAT's largest window in 200 s, bytes, mean over seeds",
             float(np.mean(early)) > 600000,
             600000,
             float(np.mean(early)),
@@ -228,6 +238,27 @@ def _rtts_one_where_the_window_fills_the_link(_entry: Entry, runs: Sequence[Run]
         apart = [of_seed[more] - of_seed[less] for of_seed in found if more in of_seed and less in of_seed]
         says = f"with an ACK for every packet and 2 Mbit/s, {words}: difference of the standard deviations, ms"
         yield within("2", says, apart, 0, math.inf)
+
+
+@explains("afifi2014-fig18", "afifi2014-fig18-sack", "numbers", by_metrics=True)
+def _windows_two_with_sack(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    tables = entry.published.numbers
+    assert isinstance(tables, list)
+    value = dict(tables[0]["rows"])["FTAT"]
+    largest = [v * PACKET_BYTES for v in Cell({}, tuple(of(runs, cca="ftat"))).values("cwnd_max_packets.f1")]
+    if largest:
+        says = "with SACK, in 100 s, FTAT's largest window, bytes; within 50 %, as without"
+        yield within("numbers", says, largest, 0.5 * value, 1.5 * value, "value", value)
+
+
+@explains("afifi2014-fig27", "afifi2014-fig27-per-ack", "1")
+def _windows_four_of_a_newreno_that_counts_acks(_entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    yield from _stays_below([run for run in runs if run.counted], "growing by ACKs, ")
+
+
+@explains("afifi2014-fig27", "afifi2014-fig27-sack", "2")
+def _windows_four_with_sack(_entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
+    yield from _exceeds_early(of(runs, cca="ftat"), "with SACK, ")
 
 
 @explains("afifi2014-fig23", "afifi2014-fig23-sack", "3")

@@ -78,6 +78,7 @@ SHORT = {
     "afifi2014/fig13-sack.yml": Short(20, "cca=ftat,seed=1"),
     "afifi2014/fig18-21-short.yml": Short(4, "cca=ftat"),
     "afifi2014/fig18-sack-short.yml": Short(4, "cca=ftat,seed=1"),
+    "afifi2014/fig18-sack.yml": Short(4, "cca=ftat,seed=1"),
     "afifi2014/fig18-per-ack.yml": Short(4, "seed=1"),
     "afifi2014/fig23-25.yml": Short(40, "cca=ftat,seed=1"),
     "afifi2014/fig23-sack.yml": Short(40, "cca=ftat,seed=1"),
