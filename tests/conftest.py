@@ -48,10 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def own_cpu(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A file's tests, and what they start, run on one CPU: the one that the other workers' files need least."""
-    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-        cost = request.config.workerinput["costs"].get(order.name_of(request.path))  # type: ignore[attr-defined]
+    if given := getattr(request.config, "workerinput", None):
+        cost = given["costs"].get(order.name_of(request.path))
         shared = tmp_path_factory.getbasetemp().parent / "cpus.json"
-        spread.settle(shared, worker, durations.Cost(*cost).busy if cost else 1.0, ALLOWED)
+        spread.settle(shared, given["workerid"], durations.Cost(*cost).busy if cost else 1.0, ALLOWED)
 
 
 @pytest.fixture(scope="module", autouse=True)
