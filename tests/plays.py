@@ -55,10 +55,13 @@ def run(playbook: str, *arguments: str | Path, code: int = 0, timeout_s: float |
 
 
 def end(process: subprocess.Popen[str], code: int = 0, timeout_s: float | None = LONGEST_S) -> str:
-    """Await the play's end, check its exit code and return all that it said; one that does not end is killed with what it has started."""
+    """Await the play's end, check its exit code and return all that it said.
+
+    One that does not end in time, or whose test is ended by its own limit, is killed with what it has started.
+    """
     try:
         output, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
+    except BaseException:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         raise
