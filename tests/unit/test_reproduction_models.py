@@ -319,3 +319,15 @@ def test_an_explaining_check_decides_nothing() -> None:
         "contradicts, explained",
         "not bound yet",
     ]
+
+
+def test_one_explanation_is_enough_by_all_that_it_says_of_the_part() -> None:
+    entry = _entries()["kato2012-fig5.16"]
+    run = of_checks([Check("1", "runs", holds=False, kind="order")], "runs.yml")
+    shows, fails = (Check("1", "why", holds=holds, kind="order", explains=True) for holds in (True, False))
+    wrong = list(run)
+    words = [
+        judged(entry, [*wrong, *of_checks(first, "a.yml"), *of_checks(second, "b.yml")]).word
+        for first, second in (([shows], [fails]), ([shows, fails], []), ([fails], [shows, shows]), ([fails], [fails]))
+    ]
+    assert words == ["contradicts, explained", "contradicts, unexplained"] * 2
