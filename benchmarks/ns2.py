@@ -19,7 +19,6 @@ there; what a changed script has printed goes. analysis/models/yu2009_ns2.py sho
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import statistics
 import subprocess
@@ -33,14 +32,12 @@ from analysis.models.yu2009_ns2 import ACCESS_MS as STARTS_ACCESS_MS
 from analysis.models.yu2009_ns2 import CROSS_SSTHRESH as FIRST_SSTHRESH
 from analysis.models.yu2009_ns2 import GROWTH_S as UNTIL_S
 from analysis.models.yu2009_ns2 import HELD, HELD_HOSTS_S, HOSTS_S, IN_S, STAR_UNTIL_S, STARTS_MBPS
-from base.files import replace_text
-from base.paths import ROOT
 from benchmarks.recorder import Ask, Recorder
+from benchmarks.reproduction_page import show
 from schema.catalogue import catalogues
 
 PARKING_LOT, STAR = (Path(__file__).parent / f"ns2_{name}.tcl" for name in ("parking_lot", "star"))
 SCRIPTS = (PARKING_LOT, STAR)
-PAGE = ROOT / "docs/reproduction.md"
 ENTRY = "yu2009-claim4.6.3"
 RATES_MBPS = (25, 50)
 """Where connections lose packets within that time. A run at more takes minutes, for what 500 s without a loss add."""
@@ -169,16 +166,6 @@ TABLES: dict[str, Callable[[Ask, int, int], Iterator[str]]] = {
 }
 
 
-def mark(name: str) -> re.Pattern[str]:
-    """Where a table is in docs/reproduction.md."""
-    return re.compile(rf"(<!-- measured: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-
-
-def put(page: str, name: str, lines: Sequence[str]) -> str:
-    """The page with these lines as a table."""
-    return mark(name).sub(lambda match: f"{match[1]}{chr(10).join(lines)}\n{match[2]}", page)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ns2", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("table", nargs="?", choices=TABLES, help="one of them (default: all)")
@@ -193,12 +180,7 @@ def main() -> int:
         parser.error("ns-2 is not installed. As root: apt-get install --no-install-recommends ns2")
     ask = Recorder(simulator.NS2, SCRIPTS, asked) if options.record else asked
     for name in [options.table] if options.table else TABLES:
-        lines = []
-        for line in TABLES[name](ask, options.seeds, options.jobs):
-            print(line, flush=True)
-            lines.append(line)
-        if options.page:
-            replace_text(PAGE, put(PAGE.read_text(), f"ns-2 {name}", lines))
+        show(f"ns-2 {name}", TABLES[name](ask, options.seeds, options.jobs), is_written=options.page)
     return 0
 
 

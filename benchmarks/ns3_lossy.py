@@ -15,20 +15,19 @@ import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from analysis.models import simulator
 from analysis.models.afifi2014_ns3 import LARGEST, NAMES, PROGRAM, SECONDS, SEEDS, SEQUENCE, SETTINGS, printed
-from base.files import replace_text
 from benchmarks import ns3
-from benchmarks.ns2 import PAGE, put
 from benchmarks.recorder import Ask, Recorder
+from benchmarks.reproduction_page import show
 from schema.catalogue import catalogues
 
 SOURCE = Path(__file__).with_name(PROGRAM)
-TABLE = "lossy"
+TABLE = "ns-3 lossy"
 ENTRIES = {"one": ("afifi2014-fig15", "afifi2014-fig13"), "four": ("afifi2014-fig29", "afifi2014-fig27")}
 """Topology → where the thesis prints the sequence numbers, and the windows."""
 
@@ -57,7 +56,7 @@ def lines(ask: Ask, seeds: int, jobs: int) -> Iterator[str]:
             yield f"| {topology} | {NAMES[algorithm]} | {' | '.join(cells)} |"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ns3_lossy", description=(__doc__ or "").partition("\n")[0]
     )
@@ -67,19 +66,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--record", action="store_true", help="keep what ns-3 printed, and do not ask again for what is kept"
     )
     parser.add_argument("--page", action="store_true", help="write the table of docs/reproduction.md")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     if not ns3.is_there():
         parser.error(f"ns-3 is not installed. {ns3.REMEDY}")
     with tempfile.TemporaryDirectory(prefix="warpbed-ns3-") as folder:
         ask: Ask = ns3.Program(SOURCE, Path(folder))
         if options.record:
             ask = Recorder(simulator.NS3, (SOURCE,), ask)
-        table = []
-        for line in lines(ask, options.seeds, options.jobs):
-            print(line, flush=True)
-            table.append(line)
-    if options.page:
-        replace_text(PAGE, put(PAGE.read_text(), f"ns-3 {TABLE}", table))
+        show(TABLE, lines(ask, options.seeds, options.jobs), is_written=options.page)
     return 0
 
 

@@ -27,10 +27,10 @@ TOLERANCE = 0.30
 """As of the runs here (fig13-15.yml, fig27-30.yml)."""
 
 
-def seen(topology: str, algorithm: str, what: int) -> list[float]:
-    """A number of each recorded seed."""
-    runs = (simulator.numbers(PROGRAM, algorithm, *SETTINGS[topology], seed, SECONDS) for seed in SEEDS)
-    return [run[what] for run in runs if run]
+def seen(topology: str, algorithm: str, what: int) -> dict[int, float]:
+    """Recorded seed → a number of its run."""
+    runs = {seed: simulator.numbers(PROGRAM, algorithm, *SETTINGS[topology], seed, SECONDS) for seed in SEEDS}
+    return {seed: run[what] for seed, run in runs.items() if run}
 
 
 def printed(entry: Entry) -> dict[str, float]:
@@ -41,10 +41,8 @@ def printed(entry: Entry) -> dict[str, float]:
 
 
 def _above(part: str, topology: str) -> Iterator[Check]:
-    ratios = [
-        plus / reno
-        for plus, reno in zip(seen(topology, "westwood", SEQUENCE), seen(topology, "newreno", SEQUENCE), strict=True)
-    ]
+    plus, reno = (seen(topology, algorithm, SEQUENCE) for algorithm in ("westwood", "newreno"))
+    ratios = [plus[seed] / reno[seed] for seed in plus if seed in reno]
     found = estimate(ratios)
     if found is None or found.t_interval is None:
         return
@@ -56,7 +54,7 @@ def _above(part: str, topology: str) -> Iterator[Check]:
 
 def _sequences(entry: Entry, topology: str) -> Iterator[Check]:
     for algorithm, name in NAMES.items():
-        found = estimate(seen(topology, algorithm, SEQUENCE))
+        found = estimate([*seen(topology, algorithm, SEQUENCE).values()])
         if found:
             value = printed(entry)[name]
             holds = abs(found.mean / value - 1) <= TOLERANCE
@@ -72,7 +70,7 @@ def _sequences_one(entry: Entry) -> Iterator[Check]:
 
 @decides("afifi2014-fig27")
 def _windows_four(entry: Entry) -> Iterator[Check]:
-    largest = seen("four", "newreno", LARGEST)
+    largest = [*seen("four", "newreno", LARGEST).values()]
     if largest:
         value = printed(entry)["NewReno"]
         says = f"in ns-3 itself, NewReno's largest window after the first loss stays below, {len(largest)} seeds"

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.models import REGISTRY, simulator, yu2009_ns2
 from base.cache import sha256_of
-from benchmarks import ns2
+from benchmarks import ns2, reproduction_page
 from benchmarks.recorder import Recorder
 from schema.catalogue import catalogues
 from tests import lab
@@ -122,10 +122,10 @@ def test_a_total_over_reno_s_in_ns2_explains_a_contradiction_or_does_not(
 
 
 def test_the_page_has_a_place_for_each_table() -> None:
-    page = ns2.PAGE.read_text()
+    page = reproduction_page.PAGE.read_text()
     for name in ns2.TABLES:
-        assert len(ns2.mark(f"ns-2 {name}").findall(page)) == 1
-        assert ns2.put(page, f"ns-2 {name}", ["| a |", "|---|"]).count("| a |\n|---|\n<!-- end -->") == 1
+        assert len(reproduction_page.mark(f"ns-2 {name}").findall(page)) == 1
+        assert reproduction_page.put(page, f"ns-2 {name}", ["| a |", "|---|"]).count("| a |\n|---|\n<!-- end -->") == 1
 
 
 @pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
