@@ -32,14 +32,14 @@ def described(claim: Claim) -> str:
 
 def _relation(claim: Claim) -> str:
     match claim.relation:
-        case Greater(first=first, second=second, by=by):
-            return f"{_side(first)} > {_side(second)}{f' by {_amount(by)}' if by else ''}"
+        case Greater(first=first, second=second, by=by, level=level):
+            return f"{_side(first)} > {_side(second)}{f' by {_amount(by)}' if by else ''}{_level(level)}"
         case Ratio(first=first, second=second, within=within):
             return f"{_side(first)} / {_side(second)} in {within[0]:g} … {within[1]:g}"
         case Difference(first=first, second=second, within=within):
             return f"{_side(first)} − {_side(second)} in {within[0]:g} … {within[1]:g}"
-        case Order(of=of, values=values, metrics=metrics):
-            listed = " > ".join(map(show, values or metrics or []))
+        case Order(of=of, values=values, metrics=metrics, level=level):
+            listed = " > ".join(map(show, values or metrics or [])) + _level(level)
             return f"{of}: {listed}" if of else listed
         case Trend(over=over, shape=shape, tolerance=tolerance):
             return f"{shape} over {over}{f' (tolerance {_amount(tolerance)})' if tolerance else ''}"
@@ -66,6 +66,10 @@ def _relation(claim: Claim) -> str:
 def _side(side: Side) -> str:
     parts = [side.metric] if side.metric else []
     return " ".join([*parts, *([place(side.where)] if side.where else [])])
+
+
+def _level(tolerance: Tolerance) -> str:
+    return f" (level within {_amount(tolerance)})" if tolerance else ""
 
 
 def _amount(tolerance: Tolerance) -> str:

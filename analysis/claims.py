@@ -5,7 +5,8 @@ Each statement of a claim is a contrast with a 95 % interval over the seeds (ana
 
 - holds when every statement's interval lies within its bounds,
 - is contradicted when a statement's interval lies wholly outside them; there the intervals are wider (Bonferroni), since one
-  of many statements is enough,
+  of many statements is enough; also where the two that a statement puts in order are level (`level` of the claim): its interval lies within
+  what counts as no difference (an equivalence test),
 - is undecided else; `more` says how many seeds more would decide it, if they spread as those so far.
 
 Each of the first two is wrong in at most 5 % of cases. Where no seed changes anything (nothing random is in the experiment) the
@@ -42,6 +43,7 @@ class Seen:
 
     spread, interval: None where there are too few runs
     more: seeds more that would decide it, as far as can be told
+    level: contradicted because the two differ by no more than the claim's `level`
     """
 
     statement: Statement
@@ -49,6 +51,7 @@ class Seen:
     interval: Interval | None
     outcome: Outcome
     more: int | None = None
+    level: bool = False
 
 
 @dataclass(frozen=True)
@@ -213,10 +216,15 @@ def _see(statement: Statement, alternatives: int, statements: int, tail: float) 
         holds, against = narrow.low >= low and narrow.high <= high, wide.high < low or wide.low > high
     if holds or against:
         return Seen(statement, seen, narrow, "holds" if holds else "contradicted")
+    level = [_see(one, statements, 1, tail) for one in statement.level]
+    if level and _all(level) == "holds":
+        return Seen(statement, seen, narrow, "contradicted", level=True)
     inside = low <= seen.mean <= high
     distance = min(abs(seen.mean - low), abs(seen.mean - high))
-    more = seen.more_for(distance, tail / (alternatives if inside else statements), MOST_SEEDS)
-    return Seen(statement, seen, narrow, "undecided", more)
+    needs = [seen.more_for(distance, tail / (alternatives if inside else statements), MOST_SEEDS)]
+    if level and _all(level) == "undecided" and all(map(_inside, level)):
+        needs.append(_needed(level))
+    return Seen(statement, seen, narrow, "undecided", min((need for need in needs if need is not None), default=None))
 
 
 def lack(statement: Statement) -> str:
@@ -239,6 +247,8 @@ def _joined(claim: Claim, parts: tuple[Part, ...], lacking: Sequence[str], missi
     if count["contradicted"]:
         outcome = "contradicted"
         notes.append(_where("contradicted", count["contradicted"], parts))
+        if any(seen.level for part in count["contradicted"] for seen in part.seen):
+            notes.append("level: they differ by no more than the claim lets pass")
     elif count["not comparable"] or (lacking and missing):
         outcome = "undecided"
         notes += [part.reason for part in count["not comparable"][:3]] + list(lacking[:3] if missing else ())

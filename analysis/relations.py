@@ -45,6 +45,7 @@ class Statement:
     """low ≤ constant + Σ terms ≤ high; strict: neither bound itself will do.
 
     words: what it says, for people
+    level: where all of these are true instead, the means are so close that there is no order
     """
 
     words: str
@@ -53,6 +54,7 @@ class Statement:
     low: float = -math.inf
     high: float = math.inf
     strict: bool = False
+    level: tuple[Statement, ...] = ()
 
 
 Alternatives = list[list[Statement]]
@@ -149,7 +151,8 @@ def _greater(claim: Claim, relation: Greater, group: Group) -> Statement:
     a, b = _terms(claim, relation, group)
     factor, constant = _margin(relation.by)
     statement = f"{_name(claim, relation.first)} above {_name(claim, relation.second)}"
-    return Statement(statement, (a, minus(b, 1 + factor)), -constant, low=0.0, strict=True)
+    terms = (a, minus(b, 1 + factor))
+    return Statement(statement, terms, -constant, low=0.0, strict=True, level=_level(a, b, relation.level))
 
 
 def _ratio(claim: Claim, relation: Ratio, group: Group) -> list[Statement]:
@@ -171,7 +174,7 @@ def _order(claim: Claim, relation: Order, group: Group) -> list[Statement]:
         of, metric = relation.of, claim.metric
         ranked = [(f"{of}={show(value)}", Term(1.0, group.cell({of: value}), metric)) for value in relation.values]
     return [
-        Statement(f"{a} above {b}", (x, minus(y)), low=0.0, strict=True)
+        Statement(f"{a} above {b}", (x, minus(y)), low=0.0, strict=True, level=_level(x, y, relation.level))
         for (a, x), (b, y) in itertools.pairwise(ranked)
     ]
 
@@ -280,11 +283,20 @@ def _same(claim: Claim, relation: Same, group: Group, others: Others) -> list[St
     names = {name for cell in cells for name in cell.params}
     where = {name: value for name, value in {**here.cell.params, **relation.where}.items() if name in names}
     there = Term(1.0, Group({}, tuple(cells)).cell(where), here.metric)
-    factor, constant = _margin(relation.tolerance)
-    return [
-        Statement(f"not above that of {relation.experiment}", (here, minus(there, 1 + factor)), -constant, high=0.0),
-        Statement(f"not below that of {relation.experiment}", (here, minus(there, 1 - factor)), constant, low=0.0),
-    ]
+    return list(_alike(here, there, relation.tolerance, f"that of {relation.experiment}"))
+
+
+def _level(a: Term, b: Term, tolerance: Tolerance) -> tuple[Statement, ...]:
+    return _alike(a, b, tolerance, "the other") if absolute(tolerance, 1.0) else ()
+
+
+def _alike(a: Term, b: Term, tolerance: Tolerance, name: str) -> tuple[Statement, Statement]:
+    """a's mean is b's within a share of it, or within a number. name: of b"""
+    factor, constant = _margin(tolerance)
+    return (
+        Statement(f"not above {name}", (a, minus(b, 1 + factor)), -constant, high=0.0),
+        Statement(f"not below {name}", (a, minus(b, 1 - factor)), constant, low=0.0),
+    )
 
 
 def _margin(tolerance: Tolerance) -> tuple[float, float]:

@@ -100,18 +100,26 @@ class Sides(Model):
 
 
 class Greater(Sides):
-    """first's mean is greater than second's; by: at least so much, a share of second's mean or a number."""
+    """first's mean is greater than second's.
+
+    by: at least so much, a share of second's mean or a number
+    level: means of which neither is known to be greater, and that are known to differ by at most so much, contradict the claim
+    """
 
     by: Tolerance = 0.0
+    level: Tolerance = 0.0
 
     @model_validator(mode="before")
     @classmethod
     def _numbers(cls, data: Any) -> Any:
-        return as_numbers(data, "by")
+        return as_numbers(data, "by", "level")
 
     @model_validator(mode="after")
     def _readable(self) -> Greater:
         _checked_share("by", self.by)
+        _checked_share("level", self.level)
+        if absolute(self.by, 1.0) and absolute(self.level, 1.0):
+            raise ValueError("write by or level: what has to be greater by an amount is contradicted below it")
         return self
 
 
@@ -124,14 +132,24 @@ class Difference(Sides, Interval):
 
 
 class Order(Model):
-    """The means fall along `values` of the parameter `of`, or along `metrics`: the greatest first."""
+    """The means fall along `values` of the parameter `of`, or along `metrics`: the greatest first.
+
+    level: as in `greater`, of each two neighbours
+    """
 
     of: ParamName | None = None
     values: Values | None = None
     metrics: Annotated[list[str], Field(min_length=2, max_length=100)] | None = None
+    level: Tolerance = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers(cls, data: Any) -> Any:
+        return as_numbers(data, "level")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Order:
+        _checked_share("level", self.level)
         if (self.of is None) != (self.values is None) or (self.of is None) == (self.metrics is None):
             raise ValueError("an order needs `of` and `values`, or `metrics`")
         listed = self.values or self.metrics or []

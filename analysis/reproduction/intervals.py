@@ -19,10 +19,12 @@ def within(
     high: float,
     kind: Kind = "order",
     published: object = None,
+    level: float = 0.0,
 ) -> Check:
     """The mean over the seeds lies between the bounds with its 95 % interval, outside with it, or neither.
 
     sample: a number for each seed; kind, published: as in a check
+    level: outside too where the interval lies across a bound and within so much of it: what has to be beyond it is known to be level
     """
     estimated = estimate(sample)
     interval = estimated.t_interval if estimated else None
@@ -30,7 +32,12 @@ def within(
         shown = number(estimated.mean if estimated else math.nan)
         return Check(part, says, False, published, shown, kind, "one seed decides nothing", undecided=True)
     holds = low <= interval.low and interval.high <= high
-    outside = interval.high < low or interval.low > high
+    is_level = not holds and any(
+        bound - level <= interval.low and interval.high <= bound + level for bound in (low, high)
+    )
+    outside = interval.high < low or interval.low > high or is_level
     shown = f"{number(estimated.mean)} ± {number(estimated.mean - interval.low)}"
     reason = f"asked {number(low)} to {number(high)}" if math.isfinite(high) and math.isfinite(low) else ""
+    if is_level:
+        reason = f"level: within {number(level)}"
     return Check(part, says, holds, published, shown, kind, reason, undecided=not holds and not outside)

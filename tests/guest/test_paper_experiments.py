@@ -60,6 +60,7 @@ SHORT = {
     "ho2008/s1.2-startup.yml": Short(4, "length=10s,seed=1"),
     "ho2008/s2.4-vegas.yml": Short(6, "alpha=1,seed=1"),
     "ho2008/tab5.1-5.4-short.yml": Short(4, "cca=medley,buffer=100p,seed=1"),
+    "ho2008/tab5.4-sack.yml": Short(4, "seed=1"),
     "ho2008/tab5.1-5.4-5-short.yml": Short(3, "buffer=250p,seed=1"),
     "ho2008/s4.4.2.yml": Short(3, "buffer=150p,seed=1"),
     "ho2008/thm2.yml": Short(6, "buffer=100p,seed=1"),

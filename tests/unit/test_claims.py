@@ -111,6 +111,49 @@ def test_where_no_seed_changes_anything_the_number_decides_and_the_reader_is_tol
     assert claimed(copies(2.0, "a") + copies(2.0, "b"), greater=AB).outcome == "contradicted"
 
 
+def test_two_that_are_level_contradict_an_order_between_them() -> None:
+    """Differences of 0.05, -0.05 and 0.02: 0.0067 on average, t(0.975, 2) = 4.303, so between -0.121 and 0.134."""
+    runs = cell([10.05, 9.95, 10.02], cca="a") + cell([10.0, 10.0, 10.0], cca="b")
+    assert claimed(runs, greater=AB).outcome == "undecided"
+    assert claimed(runs, greater={**AB, "level": 0.13}).outcome == "undecided"
+    assert claimed(runs, greater={**AB, "level": 0.14}).outcome == "contradicted"
+    decision = claimed(runs, greater={**AB, "level": "1.4%"})
+    assert (decision.outcome, decision.reason) == (
+        "contradicted",
+        "level: they differ by no more than the claim lets pass",
+    )
+    order = {"of": "cca", "values": ["a", "b"]}
+    assert claimed(runs, order=order).outcome == "undecided"
+    assert claimed(runs, order={**order, "level": 0.14}).outcome == "contradicted"
+
+
+def test_what_is_known_to_be_greater_holds_however_little_it_is() -> None:
+    runs = cell([10.02, 10.03, 10.02], cca="a") + cell([10.0, 10.0, 10.0], cca="b")
+    assert claimed(runs, greater={**AB, "level": "5%"}).outcome == "holds"
+
+
+def test_seeds_that_would_show_that_two_are_level_are_few_where_those_that_put_them_in_order_are_many() -> None:
+    runs = cell([10.05, 9.95, 10.02], cca="a") + cell([10.0, 10.0, 10.0], cca="b")
+    order, level = (claimed(runs, greater={**AB, "level": least}).more for least in (0.0, 0.1))
+    assert order is not None and level is not None and level < 5 < order
+
+
+def test_an_order_that_exists_is_called_level_in_at_most_one_case_of_twenty() -> None:
+    """Means that differ by exactly what counts as none: the equivalence test is wrong as often as it says."""
+    draw = np.random.default_rng(20)
+    wrong = 0
+    for _ in range(400):
+        runs = cell(list(10 + draw.normal(0.1, 0.05, 6)), cca="a") + cell([10.0] * 6, cca="b")
+        wrong += claimed(runs, greater={**AB, "level": 0.1}).outcome == "contradicted"
+    assert wrong <= 20
+
+
+@pytest.mark.parametrize("relation", [{**AB, "by": "5%", "level": "1%"}, {**AB, "level": "much"}, {**AB, "level": -1}])
+def test_a_level_is_a_share_or_a_number_and_stands_without_by(relation: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        claimed([], greater=relation)
+
+
 def flat_cells(means: Sequence[float], spread: float = 0.05) -> list[Run]:
     offsets = (-spread, 0.0, spread, spread / 2)
     return [
