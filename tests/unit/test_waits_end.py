@@ -235,7 +235,8 @@ def test_tcpdump_that_ends_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 LISTENS = """#!/usr/bin/python3 -IS
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as tcpdump, also where whoever started it ignores the signal
 try:
     sys.stderr.write("tcpdump: listen")
     sys.stderr.flush()
