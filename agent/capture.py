@@ -108,7 +108,7 @@ class TcpdumpCapture:
         try:
             _, output = self._process.communicate(timeout=STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
-            self._process.kill()
+            self.kill()
             raise RunError("capture", self.interface, "tcpdump did not end when told to") from error
         self._words += output.splitlines()
         if self._process.returncode:
