@@ -26,6 +26,7 @@ OF_FIXTURES: dict[str, tuple[str, ...]] = {
 }
 OF_FOLDERS: dict[str, tuple[str, ...]] = {
     "browser": ("browser",),
+    "fuzz": ("slow",),
     "guest": ("guest",),
     "long": ("slow",),
     "playbooks": ("playbook",),

@@ -20,8 +20,8 @@ NEEDS = ("guest", "machine", "database", "docker", "browser", "network", "root",
 """Markers that say that a test is not one of the quick ones; tests/needs.py sets them."""
 SMALLEST = frozenset({"packages", "collector"})
 ALL = SMALLEST | {"programs", "kernel", "database", "machines", "disk"}
-NOT_QUICK = ("browser", "guest", "long", "playbooks", "style")
-"""Folders below tests/ of which each test needs something; --quick does not read them."""
+NOT_QUICK = ("browser", "fuzz", "guest", "long", "playbooks", "style")
+"""Folders below tests/ of which each test needs something, or time; --quick does not read them."""
 # folder below tests/ → parts of playbooks/test_environment.yml that its tests need
 PARTS = {
     "unit": SMALLEST,
