@@ -37,7 +37,7 @@ WORKERS_A_CORE = 2
 """Hosts over SSH, campaigns and containers wait for real time more than they compute. Quick tests do less: one, and one more.
 
 Three leave the CPUs idle for less of the time, but take longer in all: the one file of the emulated PC computes for seven minutes, and had
-a sixth of two CPUs instead of a quarter (1783 s against 1707 with all caches warm).
+a sixth of two CPUs instead of a quarter (1783 s against 1707, one run of each).
 """
 MEMORY_PLACE, MEMORY_BYTES = Path("/dev/shm"), 4 << 30
 """Where the quick tests have their folders, and the free memory that they ask for: they write many files and wait for each."""

@@ -139,13 +139,13 @@ def test_seeds_that_would_show_that_two_are_level_are_few_where_those_that_put_t
 
 
 def test_an_order_that_exists_is_called_level_in_at_most_one_case_of_twenty() -> None:
-    """Means that differ by exactly what counts as none: the equivalence test is wrong as often as it says."""
+    """Means that differ by exactly what counts as none, with too few seeds to see it: the equivalence test is wrong as often as it says."""
     draw = np.random.default_rng(20)
     wrong = 0
     for _ in range(400):
-        runs = cell(list(10 + draw.normal(0.1, 0.05, 6)), cca="a") + cell([10.0] * 6, cca="b")
+        runs = cell(list(10 + draw.normal(0.1, 0.2, 20)), cca="a") + cell([10.0] * 20, cca="b")
         wrong += claimed(runs, greater={**AB, "level": 0.1}).outcome == "contradicted"
-    assert wrong <= 20
+    assert 0 < wrong <= 20
 
 
 @pytest.mark.parametrize("relation", [{**AB, "by": "5%", "level": "1%"}, {**AB, "level": "much"}, {**AB, "level": -1}])
