@@ -20,6 +20,8 @@ from analysis.arrays import np
 from analysis.metrics import lookup
 from analysis.statistics import Cell, Interval, is_number, t_quantile
 
+ROUNDING = 1e-9
+"""A sum that is 4 but for its last digits has four degrees of freedom."""
 MANY_DEGREES = 100
 """From here on the expansion about the normal distribution is exact to five figures."""
 
@@ -77,7 +79,7 @@ class Spread:
         if self.degrees < 1:
             return None
         # whole degrees, rounded down: a wider interval
-        half = _quantile(1 - tail, int(self.degrees)) * self.error
+        half = _quantile(1 - tail, int(self.degrees + ROUNDING)) * self.error
         return Interval(self.mean - half, self.mean + half)
 
     def more_for(self, distance: float, tail: float, most: int) -> int | None:
@@ -166,18 +168,31 @@ def _paired(
 def _independent(
     terms: Sequence[Term], numbers: Sequence[dict[int | None, float]], fixed: Sequence[bool], constant: float
 ) -> Spread:
+    parts = zip(terms, numbers, fixed, strict=True)
+    still = sum(term.weight * _mean(values) for term, values, is_fixed in parts if is_fixed)
+    parts = zip(terms, numbers, fixed, strict=True)
+    return _summed([(term.weight, list(v.values())) for term, v, is_fixed in parts if not is_fixed], constant + still)
+
+
+def mean_of_means(samples: Sequence[Sequence[float]]) -> Spread | None:
+    """The mean over samples that know nothing of one another, each with as many observations as it has; None where one is empty."""
+    if not samples or not all(samples):
+        return None
+    return _summed([(1 / len(samples), sample) for sample in samples], 0.0)
+
+
+def _summed(parts: Sequence[tuple[float, Sequence[float]]], constant: float) -> Spread:
+    """constant + Σ weight · mean of independent samples."""
     mean, variance, below, least = constant, 0.0, 0.0, math.inf
     single = False
-    for term, values, still in zip(terms, numbers, fixed, strict=True):
-        mean += term.weight * _mean(values)
-        if still:
-            continue
-        n = len(values)
+    for weight, sample in parts:
+        n = len(sample)
+        mean += weight * sum(sample) / n
         least = min(least, n)
         if n < 2:
             single = True
             continue
-        part = term.weight**2 * float(np.var(list(values.values()), ddof=1)) / n
+        part = weight**2 * float(np.var(sample, ddof=1)) / n
         variance += part
         below += part**2 / (n - 1)
     degrees = 0.0 if single else (variance**2 / below if below > 0 else max(1.0, least - 1))

@@ -6,15 +6,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from analysis.contrasts import Spread, mean_of_means
 from analysis.models.checks import Check, Kind
-from analysis.statistics import estimate
+from analysis.statistics import CONFIDENCE
 from analysis.table import number
 
 
 def within(
     part: str,
     says: str,
-    sample: Sequence[float],
+    sample: Sequence[float] | Spread | None,
     low: float,
     high: float,
     kind: Kind = "order",
@@ -23,20 +24,20 @@ def within(
 ) -> Check:
     """The mean over the seeds lies between the bounds with its 95 % interval, outside with it, or neither.
 
-    sample: a number for each seed; kind, published: as in a check
+    sample: a number for each seed, or how well their mean is known (None: not at all); kind, published: as in a check
     level: outside too where the interval lies across a bound and within so much of it: what has to be beyond it is known to be level
     """
-    estimated = estimate(sample)
-    interval = estimated.t_interval if estimated else None
-    if estimated is None or interval is None:
-        shown = number(estimated.mean if estimated else math.nan)
+    known = sample if isinstance(sample, Spread) else mean_of_means([sample or ()])
+    interval = known.interval((1 - CONFIDENCE) / 2) if known else None
+    if known is None or interval is None:
+        shown = number(known.mean if known else math.nan)
         return Check(part, says, False, published, shown, kind, "one seed decides nothing", undecided=True)
     holds = low <= interval.low and interval.high <= high
     is_level = not holds and any(
         bound - level <= interval.low and interval.high <= bound + level for bound in (low, high)
     )
     outside = interval.high < low or interval.low > high or is_level
-    shown = f"{number(estimated.mean)} ± {number(estimated.mean - interval.low)}"
+    shown = f"{number(known.mean)} ± {number(known.mean - interval.low)}"
     reason = f"asked {number(low)} to {number(high)}" if math.isfinite(high) and math.isfinite(low) else ""
     if is_level:
         reason = f"level: within {number(level)}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from analysis.contrasts import Spread, mean_of_means
 from analysis.models.checks import Check, relation
 from analysis.models.kato2012 import GAIN_WIDTH
 from analysis.reproduction.intervals import within
@@ -90,16 +91,16 @@ FLOWS = {"kato2012-fig5_6-short": 1, "kato2012-smoothness": 8, "kato2012-fig5_6-
 BESIDE_TCP = tuple(FLOWS)
 
 
-def over_n(runs: Sequence[Run], of: Callable[[Run], float | None], **params: int) -> list[float]:
-    """Of each seed the mean over the experiments, or over what else a file varies."""
-    by_seed: dict[int | None, list[float]] = {}
+def over_n(runs: Sequence[Run], of: Callable[[Run], float | None], **params: int) -> Spread | None:
+    """The mean over the experiments and over what else a file varies, each with the seeds that it has."""
+    samples: dict[tuple[object, ...], list[float]] = {}
     for run in runs:
         if run.counted and all(run.params.get(k) == v for k, v in params.items()):
             value = of(run)
             if value is not None:
-                by_seed.setdefault(run.seed, []).append(value)
-    most = max((len(values) for values in by_seed.values()), default=0)
-    return [sum(values) / len(values) for values in by_seed.values() if len(values) == most]
+                others = (show(v) for k, v in sorted(run.params.items()) if k not in params)
+                samples.setdefault((run.experiment, *others), []).append(value)
+    return mean_of_means(list(samples.values()))
 
 
 def share_of_tcp(run: Run) -> float | None:
@@ -107,8 +108,8 @@ def share_of_tcp(run: Run) -> float | None:
     return rates["ttfwc"] / rates["reno"] if rates.get("reno") and "ttfwc" in rates else None
 
 
-def gains(runs: Sequence[Run], tp: int) -> list[float]:
-    """Of each seed, the mean over n of TTFWC's throughput over that with tp = 0, less one."""
+def gains(runs: Sequence[Run], tp: int) -> Spread | None:
+    """The mean over n of TTFWC's throughput over that with tp = 0 and the same seed, less one."""
     base = {(run.experiment, run.seed): rate(run) for run in runs if run.counted and run.params.get("tp") == 0}
 
     def gain(run: Run) -> float | None:

@@ -8,7 +8,7 @@ An entry
 - *agrees in order or shape* where every relation holds, but no printed number was compared, or one does not hold,
 - *contradicts* where a relation does not hold, or nothing but numbers was compared and one does not hold,
 - is *undecided* where the runs do not say, and *not run yet* where there are none; a part that a calculation has decided does not wait
-  for runs.
+  for runs, nor an entry for more numbers once one of them does not hold.
 """
 
 from __future__ import annotations
@@ -140,9 +140,10 @@ def _outcome(own: Sequence[Evidence]) -> Outcome:
     known = [one for one in own if one.held in ("holds", "contradicted")]
     if not known:
         return "undecided" if any(one.held == "undecided" for one in own) else "not run yet"
-    if any(one.held in ("undecided", "not run yet") for one in own):
+    is_wrong = "contradicted" in by_kind["value"]  # whatever the other numbers come to
+    if any(one.held in ("undecided", "not run yet") for one in own if one.kind == "order" or not is_wrong):
         return "undecided"
-    if "contradicted" in by_kind["value"]:
+    if is_wrong:
         return "agrees in order or shape" if by_kind["order"] else "contradicts"
     return "agrees" if by_kind["value"] else "agrees in order or shape"
 

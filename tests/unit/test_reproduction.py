@@ -156,6 +156,10 @@ def seen(*held: tuple[str, str], explains: bool = False) -> Iterator[Evidence]:
         ([("order", "holds")], "agrees in order or shape"),
         ([("order", "holds"), ("value", "contradicted")], "agrees in order or shape"),
         ([("value", "contradicted")], "contradicts"),
+        ([("value", "contradicted"), ("value", "undecided")], "contradicts"),
+        ([("order", "holds"), ("value", "contradicted"), ("value", "undecided")], "agrees in order or shape"),
+        ([("order", "undecided"), ("value", "contradicted")], "undecided"),
+        ([("order", "holds"), ("value", "holds"), ("value", "undecided")], "undecided"),
         ([("value", "holds"), ("order", "contradicted")], "contradicts"),
         ([("order", "holds"), ("order", "undecided")], "undecided"),
         ([("order", "holds"), ("order", "not run yet")], "agrees in order or shape"),  # the same part, by a calculation
