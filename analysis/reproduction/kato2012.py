@@ -22,6 +22,9 @@ ALMOST = 0.05
 FRIENDLY = (0.8, 1.1)
 """Shares of TCP's throughput that count as about the same (catalogue)."""
 
+LEVEL = 0.01
+"""A gain that is known to be smaller is none: ours."""
+
 # SlowCC (s5.1.1): nothing in these runs is random, so that each is what any seed gives.
 
 
@@ -151,7 +154,8 @@ def _gain(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     for tp, printed in ((40, 0.02), (90, 0.10)):
         words = f"gain of TTFWC(0.{tp // 10}) over TTFWC(0.0), mean over n"
         yield within("numbers", words, gains(runs, tp), printed - GAIN_WIDTH, printed + GAIN_WIDTH, "value", printed)
-    yield within("1", "gain of TTFWC(0.9) over TTFWC(0.0), mean over n: above 0", gains(runs, 90), 0, math.inf)
+    words = "gain of TTFWC(0.9) over TTFWC(0.0), mean over n: above 0"
+    yield within("1", words, gains(runs, 90), 0, math.inf, level=LEVEL)
 
 
 # The testbed (s5.2.2)
@@ -223,7 +227,7 @@ def _gain_at_10(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
 
     found = over_n(runs, gain, tp=90)
     words = "gain of TTFWC(0.9) over TTFWC(0.0) at 10 Mbit/s, mean over RTTs"
-    yield within("1", f"{words}: above 0", found, 0, math.inf)
+    yield within("1", f"{words}: above 0", found, 0, math.inf, level=LEVEL)
     for printed, where in ((0.10, "the abstract"), (0.04, "s5.2.2")):
         yield within(
             "numbers",
