@@ -5,8 +5,8 @@ Each statement of a claim is a contrast with a 95 % interval over the seeds (ana
 
 - holds when every statement's interval lies within its bounds,
 - is contradicted when a statement's interval lies wholly outside them; there the intervals are wider (Bonferroni), since one
-  of many statements is enough; also where the two that a statement puts in order are level (`level` of the claim): its interval lies within
-  what counts as no difference (an equivalence test),
+  of many statements is enough; also where of the two that a statement puts in order the one is known to be above the other by no more than
+  what counts as no difference (`level` of the claim),
 - is undecided else; `more` says how many seeds more would decide it, if they spread as those so far.
 
 Each of the first two is wrong in at most 5 % of cases. Where no seed changes anything (nothing random is in the experiment) the
@@ -43,7 +43,7 @@ class Seen:
 
     spread, interval: None where there are too few runs
     more: seeds more that would decide it, as far as can be told
-    level: contradicted because the two differ by no more than the claim's `level`
+    level: contradicted because the one is above the other by no more than the claim's `level`, if at all
     """
 
     statement: Statement
@@ -248,7 +248,7 @@ def _joined(claim: Claim, parts: tuple[Part, ...], lacking: Sequence[str], missi
         outcome = "contradicted"
         notes.append(_where("contradicted", count["contradicted"], parts))
         if any(seen.level for part in count["contradicted"] for seen in part.seen):
-            notes.append("level: they differ by no more than the claim lets pass")
+            notes.append("level: above by no more than the claim lets pass, if at all")
     elif count["not comparable"] or (lacking and missing):
         outcome = "undecided"
         notes += [part.reason for part in count["not comparable"][:3]] + list(lacking[:3] if missing else ())

@@ -45,7 +45,7 @@ class Statement:
     """low ≤ constant + Σ terms ≤ high; strict: neither bound itself will do.
 
     words: what it says, for people
-    level: where all of these are true instead, the means are so close that there is no order
+    level: where all of these are true instead, the first mean is above the second by too little to speak of, if at all
     """
 
     words: str
@@ -287,7 +287,8 @@ def _same(claim: Claim, relation: Same, group: Group, others: Others) -> list[St
 
 
 def _level(a: Term, b: Term, tolerance: Tolerance) -> tuple[Statement, ...]:
-    return _alike(a, b, tolerance, "the other") if absolute(tolerance, 1.0) else ()
+    """What contradicts that a's mean is above b's by more than that."""
+    return _alike(a, b, tolerance, "the other")[:1] if absolute(tolerance, 1.0) else ()
 
 
 def _alike(a: Term, b: Term, tolerance: Tolerance, name: str) -> tuple[Statement, Statement]:

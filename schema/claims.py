@@ -103,7 +103,7 @@ class Greater(Sides):
     """first's mean is greater than second's.
 
     by: at least so much, a share of second's mean or a number
-    level: means of which neither is known to be greater, and that are known to differ by at most so much, contradict the claim
+    level: where first's mean is not known to be greater, and is known to be greater by at most so much, the claim is contradicted
     """
 
     by: Tolerance = 0.0

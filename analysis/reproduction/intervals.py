@@ -25,7 +25,7 @@ def within(
     """The mean over the seeds lies between the bounds with its 95 % interval, outside with it, or neither.
 
     sample: a number for each seed, or how well their mean is known (None: not at all); kind, published: as in a check
-    level: outside too where the interval lies across a bound and within so much of it: what has to be beyond it is known to be level
+    level: outside too where the mean is known to be beyond a bound by no more than so much, if at all
     """
     known = sample if isinstance(sample, Spread) else mean_of_means([sample or ()])
     interval = known.interval((1 - CONFIDENCE) / 2) if known else None
@@ -33,12 +33,12 @@ def within(
         shown = number(known.mean if known else math.nan)
         return Check(part, says, False, published, shown, kind, "one seed decides nothing", undecided=True)
     holds = low <= interval.low and interval.high <= high
-    is_level = not holds and any(
-        bound - level <= interval.low and interval.high <= bound + level for bound in (low, high)
+    outside = interval.high < low or interval.low > high
+    is_level = (
+        not holds and not outside and level > 0 and (interval.high <= low + level or interval.low >= high - level)
     )
-    outside = interval.high < low or interval.low > high or is_level
     shown = f"{number(known.mean)} ± {number(known.mean - interval.low)}"
     reason = f"asked {number(low)} to {number(high)}" if math.isfinite(high) and math.isfinite(low) else ""
     if is_level:
-        reason = f"level: within {number(level)}"
-    return Check(part, says, holds, published, shown, kind, reason, undecided=not holds and not outside)
+        reason = f"level: beyond by no more than {number(level)}, if at all"
+    return Check(part, says, holds, published, shown, kind, reason, undecided=not (holds or outside or is_level))

@@ -120,11 +120,19 @@ def test_two_that_are_level_contradict_an_order_between_them() -> None:
     decision = claimed(runs, greater={**AB, "level": "1.4%"})
     assert (decision.outcome, decision.reason) == (
         "contradicted",
-        "level: they differ by no more than the claim lets pass",
+        "level: above by no more than the claim lets pass, if at all",
     )
     order = {"of": "cca", "values": ["a", "b"]}
     assert claimed(runs, order=order).outcome == "undecided"
     assert claimed(runs, order={**order, "level": 0.14}).outcome == "contradicted"
+
+
+def test_what_may_be_smaller_but_is_not_greater_by_what_counts_contradicts_an_order() -> None:
+    """The same differences less 0.1: between -0.221 and 0.034, so that the claim is wrong whether they are level or the other way round."""
+    runs = cell([9.95, 9.85, 9.92], cca="a") + cell([10.0, 10.0, 10.0], cca="b")
+    assert claimed(runs, greater=AB).outcome == "undecided"
+    assert claimed(runs, greater={**AB, "level": 0.03}).outcome == "undecided"
+    assert claimed(runs, greater={**AB, "level": 0.04}).outcome == "contradicted"
 
 
 def test_what_is_known_to_be_greater_holds_however_little_it_is() -> None:
@@ -139,7 +147,7 @@ def test_seeds_that_would_show_that_two_are_level_are_few_where_those_that_put_t
 
 
 def test_an_order_that_exists_is_called_level_in_at_most_one_case_of_twenty() -> None:
-    """Means that differ by exactly what counts as none, with too few seeds to see it: the equivalence test is wrong as often as it says."""
+    """Means that differ by exactly what counts as none, with too few seeds to see it: the test is wrong as often as it says."""
     draw = np.random.default_rng(20)
     wrong = 0
     for _ in range(400):

@@ -21,9 +21,9 @@ SAMPLE = [1.02, 0.99, 1.02]
 
 @pytest.mark.parametrize(
     ("level", "undecided"),
-    [(0.0, True), (0.05, True), (0.0529, True), (0.0531, False)],
+    [(0.0, True), (0.03, True), (0.0330, True), (0.0331, False)],
 )
-def test_a_mean_is_level_where_its_interval_lies_about_the_bound(level: float, undecided: bool) -> None:
+def test_a_mean_is_level_where_it_is_known_to_be_beyond_the_bound_by_no_more(level: float, undecided: bool) -> None:
     check = within("1", "", SAMPLE, -math.inf, math.nextafter(1, -math.inf), level=level)
     assert (check.holds, check.undecided) == (False, undecided)
     assert check.reason.startswith("level") is not undecided
