@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import re
+
 from base.errors import UsageError
 from base.nearest import nearest
 from testbed.runs import PlannedRun
+
+BETWEEN = re.compile(r",(?![^()]*\))")
+"""A comma, but for those within parentheses: `life=pareto(100s, 1.35)` is one choice."""
 
 
 def select(runs: list[PlannedRun], expression: str) -> list[PlannedRun]:
@@ -14,7 +19,7 @@ def select(runs: list[PlannedRun], expression: str) -> list[PlannedRun]:
     Raises UsageError for unknown names and for values that no run has.
     """
     chosen = runs
-    for part in filter(None, (text.strip() for text in expression.split(","))):
+    for part in filter(None, (text.strip() for text in BETWEEN.split(expression))):
         name, sign, values = part.partition("=")
         if not sign:
             raise UsageError(f"--only {part}: write name=value, name=value|value or name!=value")
