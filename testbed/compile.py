@@ -336,13 +336,22 @@ def _captures(
         yield Capture(node, peer, snap_bytes)
 
 
-def _batched_ports(experiment: Experiment) -> str:
-    """Server ports, in ranges, of connections whose receivers only read. One that asks for more once it has read is not told in
-    batches: it would ask later."""
+def _batched_ports(experiment: Experiment) -> dict[str, str]:
+    """Server ports, in ranges, of connections whose receivers only read; and those among them whose programs look at nothing that they
+    read, but count it. A receiver that asks for more once it has read is not told in batches: it would ask later."""
+    if not experiment.virtual.batch_receivers:
+        return {"ports": NO_PORTS}
     ports = [FIRST_PORT + index for index in range(len(experiment.flows))]
+    unseen = [port for port, flow in zip(ports, experiment.flows, strict=True) if flow.app == "iperf3"]
     for index, entry in enumerate(experiment.traffic):
         if not entry.data_comes_from_the_server:
             ports.append(compile_traffic.port(experiment, index))
+    lists = {"ports": _ranges(ports) or NO_PORTS, "unseen": _ranges(unseen)}
+    return {name: ranges for name, ranges in lists.items() if ranges}
+
+
+def _ranges(ports: Iterable[int]) -> str:
+    """As warp_rxbatch takes them: 5201-5204,5207-5207."""
     ranges: list[list[int]] = []
     for number in ports:
         if ranges and number == ranges[-1][1] + 1:
@@ -371,8 +380,7 @@ def _modules(
         return Module(f"{MODULES}/{name}.ko", params)
 
     # loaded in any case: with and without batching the guest then draws the same random numbers
-    ports = _batched_ports(experiment) if experiment.virtual.batch_receivers else ""
-    yield module(BATCH_MODULE, {"ports": ports or NO_PORTS, **_batch_sizes(experiment)})
+    yield module(BATCH_MODULE, {**_batched_ports(experiment), **_batch_sizes(experiment)})
     for name in dict.fromkeys([*LINK_MODULES, *network.once("modules", lambda: own_modules(network.directions()))]):
         yield module(name, {})
     if any(start.needs_module for node in starts.values() for start in node):

@@ -9,6 +9,7 @@ from analysis.models.checks import Check
 from analysis.reproduction.measured import MEASURED
 from analysis.results import Run
 from schema.catalogue import catalogues
+from testbed.reproduction import bindings  # noqa: F401 (registers what functions decide)
 from tests import lab
 
 

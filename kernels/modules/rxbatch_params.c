@@ -17,7 +17,7 @@ struct warp_ports {
 	} range[WARP_MAX_RANGES];
 };
 
-static struct warp_ports __rcu *warp_ports;
+static struct warp_ports __rcu *warp_ports, __rcu *warp_unseen;
 static DEFINE_MUTEX(warp_ports_lock);
 
 unsigned int warp_batch_bytes = 256 * 1024;
@@ -58,6 +58,7 @@ static int warp_parse_ports(const char *val, struct warp_ports *ports)
 
 static int warp_set_ports(const char *val, const struct kernel_param *kp)
 {
+	struct warp_ports __rcu **list = kp->arg;
 	struct warp_ports *ports, *old;
 	int err;
 
@@ -72,7 +73,7 @@ static int warp_set_ports(const char *val, const struct kernel_param *kp)
 	}
 
 	mutex_lock(&warp_ports_lock);
-	old = rcu_replace_pointer(warp_ports, ports, true);
+	old = rcu_replace_pointer(*list, ports, true);
 	mutex_unlock(&warp_ports_lock);
 	if (old)
 		kfree_rcu(old, rcu);
@@ -81,12 +82,13 @@ static int warp_set_ports(const char *val, const struct kernel_param *kp)
 
 static int warp_get_ports(char *buffer, const struct kernel_param *kp)
 {
+	struct warp_ports __rcu **list = kp->arg;
 	const struct warp_ports *ports;
 	int len = 0;
 	unsigned int i;
 
 	rcu_read_lock();
-	ports = rcu_dereference(warp_ports);
+	ports = rcu_dereference(*list);
 	for (i = 0; ports && i < ports->n; i++)
 		len += scnprintf(buffer + len, PAGE_SIZE - len, "%s%u-%u",
 				 i ? "," : "", ports->range[i].first,
@@ -101,8 +103,10 @@ static const struct kernel_param_ops warp_ports_ops = {
 	.get = warp_get_ports,
 };
 
-module_param_cb(ports, &warp_ports_ops, NULL, 0644);
+module_param_cb(ports, &warp_ports_ops, &warp_ports, 0644);
 MODULE_PARM_DESC(ports, "ports and ranges of them, e.g. 5201-5400,7000; either end of the connection");
+module_param_cb(unseen, &warp_ports_ops, &warp_unseen, 0644);
+MODULE_PARM_DESC(unseen, "those of them whose programs look at nothing that they read in pieces of 64 KiB and more: it is counted, not kept");
 
 static int warp_set_batch(const char *val, const struct kernel_param *kp)
 {
@@ -145,14 +149,14 @@ MODULE_PARM_DESC(sockets, "connections with such a port now");
 module_param_named(batches, warp_batches, uint, 0444);
 MODULE_PARM_DESC(batches, "times that a process was woken for a batch");
 
-bool warp_port_listed(u16 port)
+static bool warp_is_listed(struct warp_ports __rcu **list, u16 port)
 {
 	const struct warp_ports *ports;
 	bool found = false;
 	unsigned int i;
 
 	rcu_read_lock();
-	ports = rcu_dereference(warp_ports);
+	ports = rcu_dereference(*list);
 	for (i = 0; ports && i < ports->n && !found; i++)
 		found = port >= ports->range[i].first &&
 			port <= ports->range[i].last;
@@ -160,8 +164,19 @@ bool warp_port_listed(u16 port)
 	return found;
 }
 
+bool warp_port_listed(u16 port)
+{
+	return warp_is_listed(&warp_ports, port);
+}
+
+bool warp_port_unseen(u16 port)
+{
+	return warp_is_listed(&warp_unseen, port);
+}
+
 /* For the module's exit, when nobody asks any more */
 void warp_params_exit(void)
 {
 	kfree(rcu_dereference_protected(warp_ports, true));
+	kfree(rcu_dereference_protected(warp_unseen, true));
 }

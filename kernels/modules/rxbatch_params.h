@@ -15,6 +15,7 @@ extern unsigned int warp_sockets;
 extern unsigned int warp_batches;
 
 bool warp_port_listed(u16 port);
+bool warp_port_unseen(u16 port);
 void warp_params_exit(void);
 
 #endif /* WARPBED_RXBATCH_PARAMS_H */

@@ -75,15 +75,16 @@ static int warp_actor(read_descriptor_t *desc, struct sk_buff *skb,
 
 	if (ws->held_bytes >= warp_bound())
 		return 0;
-	clone = skb_clone(skb, GFP_ATOMIC);
-	if (!clone)
-		return 0;	/* stays in TCP's queue, like slow reading */
-
-	WARP_CB(clone)->off = off;
-	WARP_CB(clone)->len = len;
+	if (!ws->counts) {
+		clone = skb_clone(skb, GFP_ATOMIC);
+		if (!clone)
+			return 0;	/* stays in TCP's queue, like slow reading */
+		WARP_CB(clone)->off = off;
+		WARP_CB(clone)->len = len;
+		__skb_queue_tail(&ws->queue, clone);
+	}
 	if (!ws->held_bytes)
 		ws->held_since = jiffies;
-	__skb_queue_tail(&ws->queue, clone);
 	ws->held_bytes += len;
 	desc->written += len;
 	return len;
@@ -219,6 +220,7 @@ static void warp_start(struct sock *sk, struct warp_sock *ws)
 		return;
 	sk->sk_socket->ops = &ops->ops;
 	ws->ops = ops;
+	ws->counts = ws->unseen && ws->reads_large && skb_queue_empty(&ws->queue);
 	ws->active = true;
 }
 

@@ -8,9 +8,6 @@
 #include "rxbatch_read.h"
 #include "rxbatch_recv.h"
 
-/* a blocking read of at least this is a batch of its own, in bytes */
-#define WARP_LARGE_READ	(64 * 1024)
-
 bool warp_is_readable(struct sock *sk)
 {
 	const struct warp_sock *ws;
@@ -42,11 +39,24 @@ static int warp_wait(struct sock *sk, struct warp_sock *ws, long *timeo,
 	return err < 0 ? err : 0;
 }
 
-/* copy up to len held bytes; what was copied leaves the queue unless peeked at */
+static void warp_take(struct warp_sock *ws, u32 n)
+{
+	ws->held_bytes -= n;
+	ws->held_since = jiffies;
+	ws->read_bytes += n;
+}
+
+/* copy up to len held bytes; what was copied is no longer held unless peeked at */
 static int warp_copy(struct warp_sock *ws, struct msghdr *msg, size_t len, int flags)
 {
 	struct sk_buff *skb, *next;
 	size_t copied = 0;
+
+	if (ws->counts) {
+		copied = min_t(size_t, len, ws->held_bytes);
+		if (!(flags & MSG_PEEK))
+			warp_take(ws, copied);
+	}
 
 	skb_queue_walk_safe(&ws->queue, skb, next) {
 		struct warp_cb *cb = WARP_CB(skb);
@@ -63,9 +73,7 @@ static int warp_copy(struct warp_sock *ws, struct msghdr *msg, size_t len, int f
 
 		cb->off += n;
 		cb->len -= n;
-		ws->held_bytes -= n;
-		ws->held_since = jiffies;
-		ws->read_bytes += n;
+		warp_take(ws, n);
 		if (!cb->len) {
 			__skb_unlink(skb, &ws->queue);
 			consume_skb(skb);
@@ -189,8 +197,10 @@ int warp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len,
 			break;
 	}
 
-	if (!(flags & MSG_PEEK))
+	if (!(flags & MSG_PEEK)) {
 		ws->missing_bytes = copied > 0 ? len - copied : 0;
+		ws->reads_large |= len >= WARP_LARGE_READ;
+	}
 	if (!(flags & MSG_PEEK) && !skb_queue_empty(&sk->sk_receive_queue))
 		warp_read(sk, ws);
 	release_sock(sk);

@@ -9,6 +9,9 @@
 
 #include "rxbatch_params.h"
 
+/* a read of at least this much is one of a large piece, and a batch of its own, in bytes */
+#define WARP_LARGE_READ	(64 * 1024)
+
 /* what a socket had before, and what the module puts there instead */
 struct warp_ops {
 	const struct proto_ops	*orig;
@@ -32,6 +35,9 @@ struct warp_sock {
 	u32			want_bytes;	/* wake the waiting reader for this */
 	u32			missing_bytes;	/* what the last read fell short of */
 	u64			ready_ns;	/* when ready became true */
+	bool			unseen;		/* nobody looks at what it reads in large pieces */
+	bool			reads_large;	/* has asked for one */
+	bool			counts;		/* holds no data, only their number */
 	bool			active;		/* the module reads */
 	bool			ready;		/* the process has been told */
 	bool			waiting;	/* it sleeps in recvmsg() */

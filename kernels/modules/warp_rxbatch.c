@@ -24,6 +24,11 @@
  *   close() send a RST, as TCP does for unread data.  Held data that it was not
  *   told of counts as read.
  *
+ * Where a port is one of "unseen", too, its program reads for the number of bytes
+ * alone (iperf3).  From the first batch on such data is only counted, once the program
+ * has asked for a large piece: the packets are freed while they are in the processor's
+ * caches, and the program's buffer stays as it is, as with MSG_TRUNC.
+ *
  * The tasklet lets the other softirqs run once more before it reads, since a
  * process would only run after them: packets that arrive at the same instant are
  * read together.
@@ -78,6 +83,12 @@ static void warp_stop(struct sock *sk, struct warp_sock *ws)
 	warp_unhook(sk, ws);
 }
 
+/* One packet of what is held, or one that stands for it where it was only counted. */
+static struct sk_buff *warp_any_held(struct warp_sock *ws)
+{
+	return ws->counts ? alloc_skb(0, GFP_KERNEL | __GFP_NOFAIL) : __skb_dequeue(&ws->queue);
+}
+
 static void warp_close(struct sock *sk, long timeout)
 {
 	struct warp_sock *ws = warp_sk(sk);
@@ -85,10 +96,9 @@ static void warp_close(struct sock *sk, long timeout)
 	struct sk_buff *skb;
 
 	lock_sock(sk);
-	skb = skb_peek(&ws->queue);
-	if (skb && warp_unread(ws)) {
+	skb = warp_unread(ws) ? warp_any_held(ws) : NULL;
+	if (skb) {
 		/* tcp_close() sends a RST for data beyond copied_seq */
-		__skb_unlink(skb, &ws->queue);
 		memset(skb->cb, 0, sizeof(skb->cb));
 		TCP_SKB_CB(skb)->seq = tcp_sk(sk)->copied_seq;
 		TCP_SKB_CB(skb)->end_seq = tcp_sk(sk)->copied_seq + 1;
@@ -171,6 +181,8 @@ static void warp_hook(struct sock *sk)
 	ws->data_ready = sk->sk_data_ready;
 	ws->destruct = sk->sk_destruct;
 	ws->first_seq = tcp_sk(sk)->copied_seq;
+	ws->unseen = warp_port_unseen(inet_sk(sk)->inet_num) ||
+		     warp_port_unseen(ntohs(inet_sk(sk)->inet_dport));
 	INIT_LIST_HEAD(&ws->node);
 	__skb_queue_head_init(&ws->queue);
 	timer_setup(&ws->timer, warp_timer_fn, 0);

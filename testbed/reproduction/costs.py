@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long and how much disk the runs that are missing take: their virtual seconds times the bottleneck's rate, at a measured speed.
 
-The speed is that of the experiment's own runs, else that of the others' which are asked for; where there are none, the one below.
+The speed is that of the experiment's own runs, else the median of the others' which are asked for; where those are few, the one below.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ SAMPLES_BYTES_PER_S = 20e3
 """Of a virtual second's samples, whatever the rate: 200 s of Kato 2012 Fig 5.16 with queues every 100 ms are 3.4 MB, raw files too."""
 EXAMPLES = 20
 """Runs of an experiment from which its speed is taken."""
+ENOUGH_EXPERIMENTS = 5
+"""Whose speeds tell what another one's may be."""
 ENOUGH_S = 20.0
 """Of runs beyond their start: less says nothing of a machine's speed."""
 
@@ -98,20 +101,22 @@ def of_plans(plans: Iterable[Plan], keep: str | None, speed: float = GBIT_PER_S)
     return total
 
 
-def speed(experiments: Iterable[Sequence[tuple[Run, Plan]]], otherwise: float = GBIT_PER_S) -> float:
-    """Virtual Gbit a wall second of the runs that are there, each experiment counted by the mean of its newest EXAMPLES.
+def speed(runs: Sequence[tuple[Run, Plan]]) -> float | None:
+    """Virtual Gbit a wall second of an experiment's newest EXAMPLES runs; None where they are too short to tell."""
+    timed = [
+        (plan.duration_s * rate_bps(plan) / 1e9, wall_s - START_S)
+        for run, plan in list(runs)[-EXAMPLES:]
+        if isinstance(wall_s := run.timing.get("wall_s"), int | float) and wall_s > 2 * START_S
+    ]
+    wall = sum(one for _, one in timed)
+    return sum(one for one, _ in timed) / wall if wall > ENOUGH_S else None
 
-    A path of 1 Mbit/s takes ten times as long for a Gbit as one of 1 Gbit/s, so that the runs of one experiment do not stand for all.
-    otherwise: where the runs are too few to tell
+
+def usual(speeds: Iterable[float | None]) -> float:
+    """For an experiment that has no run yet: the median of the others' speeds.
+
+    A path of 1 Mbit/s takes ten times as long for a Gbit as one of 1 Gbit/s, and a network of 600 nodes fifty times, so that the runs of a
+    few experiments say nothing of the others.
     """
-    gbit = wall = 0.0
-    for runs in experiments:
-        timed = [
-            (plan.duration_s * rate_bps(plan) / 1e9, wall_s - START_S)
-            for run, plan in list(runs)[-EXAMPLES:]
-            if isinstance(wall_s := run.timing.get("wall_s"), int | float) and wall_s > 2 * START_S
-        ]
-        if timed:
-            gbit += sum(one for one, _ in timed) / len(timed)
-            wall += sum(one for _, one in timed) / len(timed)
-    return gbit / wall if wall > ENOUGH_S else otherwise
+    known = [one for one in speeds if one is not None]
+    return statistics.median(known) if len(known) >= ENOUGH_EXPERIMENTS else GBIT_PER_S

@@ -27,7 +27,7 @@ from testbed.commands.prepared import answered_ids
 from testbed.experiments import Prepared, prepare
 from testbed.identity import newest_of
 from testbed.reproduction.bindings import Bindings, Bound
-from testbed.reproduction.costs import Cost, of_plans, speed
+from testbed.reproduction.costs import Cost, of_plans, speed, usual
 from testbed.results import Results
 
 
@@ -101,11 +101,11 @@ class Decider:
     def cost(self, bounds: Sequence[Bound]) -> Cost:
         """Of what is missing."""
         standings = [self.standing(bound) for bound in bounds]
-        all_ = speed(standing.done for standing in standings)
+        otherwise = usual(speed(standing.done) for standing in standings)
         total = Cost()
         for standing in standings:
             keep = standing.prepared.experiment.captures.keep
-            total += of_plans(standing.unfolded, keep, speed([standing.done], otherwise=all_))
+            total += of_plans(standing.unfolded, keep, speed(standing.done) or otherwise)
         return total
 
     def decide(self, entry: Entry) -> Judged:

@@ -118,7 +118,8 @@ def data_packets(capture: Path) -> list[tuple[int, int, bytes]]:
 
 def test_batches_are_really_made(small: Path) -> None:
     (run,) = lab.runs(small)
-    assert run["environment"]["kernel"]["module_params"]["warp_rxbatch"]["ports"] == "5201-5201"
+    params = run["environment"]["kernel"]["module_params"]["warp_rxbatch"]
+    assert (params["ports"], params["unseen"]) == ("5201-5201", "5201-5201")
     batches = int(run["facts"]["module_params_at_end"]["warp_rxbatch"]["batches"])
     payload = lab.table(run["path"], "flows")["delivered_bytes"][0]
     packets_received = payload / 1448

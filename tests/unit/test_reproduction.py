@@ -235,19 +235,23 @@ def test_an_unexplained_contradiction_ends_with_1(tmp_path: Path, monkeypatch: p
 
 
 def test_a_run_is_expected_to_take_as_long_as_others_of_its_kind() -> None:
-    """By hand: a plan's Gbit in 30 s beside its start, and another's in 120 s, are two in 150 s, however many runs there are of each."""
+    """By hand: a plan's Gbit in 30 s beside its start and in 90 s are two in 120 s."""
     plan = cast(Plan, SimpleNamespace(duration_s=1.0, network=SimpleNamespace(links=(), bottleneck=None)))
     gbit = costs.rate_bps(plan) / 1e9
 
-    def runs(beyond_start_s: float, count: int) -> list[tuple[Run, Plan]]:
-        timing = {"wall_s": costs.START_S + beyond_start_s}
-        return [(cast(Run, SimpleNamespace(timing=timing)), plan)] * count
+    def runs(*beyond_start_s: float) -> list[tuple[Run, Plan]]:
+        timings = [{"wall_s": costs.START_S + one} for one in beyond_start_s]
+        return [(cast(Run, SimpleNamespace(timing=timing)), plan) for timing in timings]
 
-    fast, slow = runs(30, 3), runs(120, 40)
-    assert costs.speed([fast]) == pytest.approx(gbit / 30)
-    assert costs.speed([fast, slow]) == pytest.approx(2 * gbit / 150)
-    assert costs.speed([runs(3, 5)]) == costs.GBIT_PER_S, "a start says nothing of the speed"
-    assert costs.speed([[]], otherwise=7.0) == 7.0
+    assert costs.speed(runs(30, 90)) == pytest.approx(2 * gbit / 120)
+    assert costs.speed(runs(3, 3, 3, 3)) is None, "a start says nothing of the speed"
+    assert costs.speed([]) is None
+
+
+def test_slow_experiments_say_little_of_those_without_a_run() -> None:
+    assert costs.usual([1.0, None, 2.0, 3.0, 0.001, 0.001]) == 1.0
+    assert costs.usual([0.001, None, 0.001, 0.001, 0.001]) == costs.GBIT_PER_S, "four are too few"
+    assert costs.usual([]) == costs.GBIT_PER_S
 
 
 def test_cost_is_told_for_what_is_missing_only() -> None:
