@@ -42,7 +42,7 @@ flows:
 BUSY = """\
 import random, time
 while True:
-    end = time.perf_counter() + random.uniform(0.001, 0.02)
+    end = time.perf_counter() + random.uniform(0.0002, 0.004)
     while time.perf_counter() < end:
         pass
     time.sleep(random.uniform(0.001, 0.02))
