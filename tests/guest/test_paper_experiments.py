@@ -117,7 +117,6 @@ SHORT = {
     "yu2009/fig2.6-whole.yml": Short(40, "cca=miss,seed=1"),
     "yu2009/fig2.7-held-short.yml": Short(40, "rate=16mbit,room=1,held=1,seed=1"),
     "yu2009/fig2.3-2.8-short.yml": Short(40, "cca=miss,rate=8mbit,seed=1"),
-    "yu2009/fig3.4-faster-short.yml": Short(40, "cca=ssipp,seed=1"),
     "yu2009/fig3.5-faster-short.yml": Short(20, "cca=ssipp,count=50,queue=droptail,seed=1"),
     "yu2009/fig3.3-3.8-short.yml": Short(40, "cca=ssipp,queue=droptail,count=50,seed=1"),
     "yu2009/fig4.18-4.19.yml": Short(40, "second=1100ms,seed=1"),
