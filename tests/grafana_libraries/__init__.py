@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -59,9 +60,19 @@ def put_in(folder: Path, scenes: Sequence[dict[str, Any]]) -> list[list[str]]:
     return answers
 
 
+@functools.cache
+def _options() -> tuple[str, ...]:
+    """Of Node's: some of the libraries are ES modules, which Node reads by require() from 20.19 on; before, as in Debian 12, tsx does."""
+    asked = ["node", "--print", "process.features.require_module === true"]
+    reads = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout.strip() == "true"
+    return () if reads else ("--require", "tsx/cjs")
+
+
 def _asked(program: str, arguments: Sequence[str], content: object) -> Any:
     done = subprocess.run(
-        ["node", str(HERE / program), *arguments],
+        ["node", *_options(), str(HERE / program), *arguments],
+        cwd=arguments[0],
+        env={**os.environ, "TSX_DISABLE_CACHE": "1"},
         input=json.dumps(content),
         capture_output=True,
         text=True,
