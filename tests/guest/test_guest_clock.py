@@ -4,35 +4,20 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
-import subprocess
 from typing import Any
 
 import pytest
 
-from hosts.virtual import boot, pinned
+from hosts.virtual import pinned
 from hosts.virtual.launch import GuestKernel
-from plan.console import PREFIX
-from tests import lab
+from tests.guest_programs import said
 
 
 @pytest.fixture(scope="module")
 def reads(kernel: GuestKernel, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     root, folder = pinned.root(), tmp_path_factory.mktemp("clock")
     assert root is not None
-    line = boot.arguments(
-        kernel, 256, boot.SYSTEM_PYTHON, "loglevel=4", *boot.shares(kernel, folder),
-        *boot.python(lab.ROOT / "tests/guest_clock.py", root=root), start_ns=1, root=root,
-    )  # fmt: skip
-    done = subprocess.run(
-        boot.caged(min(os.sched_getaffinity(0)), folder, line, boot.places(kernel, root)),
-        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=boot.environment(), timeout=200,
-    )  # fmt: skip
-    (said,) = [text for text in done.stdout.splitlines() if text.startswith(f"{PREFIX}reads ")] or [
-        done.stdout + done.stderr
-    ]
-    answer: dict[str, Any] = json.loads(said.removeprefix(f"{PREFIX}reads "))
+    answer: dict[str, Any] = said(kernel, root, folder, "guest_clock.py", "reads")
     return answer
 
 
