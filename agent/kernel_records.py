@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures and samples that the virtual host's kernel takes by itself (kernels/modules/um_tap.c, um_sample.c).
+"""Captures and samples that the virtual host's kernel takes by itself (kernels/modules/um_tap.c, um_sample.c, um_probe.c).
 
-A process that wakes for a sample or copies packets costs a guest many times what it records. The files are those of tcpdump and of
-agent.samples.
+A process that wakes for a sample or copies packets costs a guest many times what it records. The files are those of tcpdump, of
+agent.samples and of agent.tcp_probe.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from pathlib import Path
 from agent.capture import WHOLE_PACKET
 from agent.errors import RunError
 from agent.namespaces import entered
+from agent.tcp_probe import EVENTS, FORMAT
 from base.linux import insert_module
 from plan.console import MODULES
 
-TAP, SAMPLE = "um_tap", "um_sample"
+TAP, SAMPLE, PROBE = "um_tap", "um_sample", "um_probe"
 
 
 def load() -> None:
-    """Insert both modules, without a process that would draw random numbers.
+    """Insert the modules, without a process that would draw random numbers.
 
     Raises RunError where the kernel's build lacks one.
     """
-    for name in (TAP, SAMPLE):
+    for name in (TAP, SAMPLE, PROBE):
         try:
             insert_module(Path(MODULES, f"{name}.ko"))
         except OSError as error:
@@ -90,6 +91,25 @@ class KernelSampler:
         if self._open:
             self._open = False
             _tell(SAMPLE, "close", self._path)
+
+
+class KernelProbe:
+    """What agent.tcp_probe.TcpProbe records, without a process that fetches pages.
+
+    host_folder: the run's folder as the machine below the guest calls it; out_dir: the same folder here
+    """
+
+    def __init__(self, out_dir: Path, host_folder: str, first_port: int, last_port: int) -> None:
+        self._path, self._open = f"{host_folder}/{EVENTS}", True
+        (out_dir / FORMAT).write_text(Path(f"/sys/module/{PROBE}/parameters/format").read_text())
+        _tell(PROBE, "open", f"{first_port} {last_port} {self._path}")
+
+    def close(self) -> int:
+        """End the record and return how many events are missing: none."""
+        if self._open:
+            self._open = False
+            _tell(PROBE, "close", self._path)
+        return 0
 
 
 def _tell(module: str, parameter: str, value: str) -> None:

@@ -16,7 +16,7 @@ from agent.capture import TcpdumpCapture
 from agent.errors import RunError
 from agent.fileflow import FileFlow
 from agent.flows import Iperf3Flow
-from agent.kernel_records import KernelCapture, KernelSampler
+from agent.kernel_records import KernelCapture, KernelProbe, KernelSampler
 from agent.machine import MachineNetwork
 from agent.monitor import Monitor
 from agent.namespaces import entered
@@ -187,7 +187,7 @@ class _Run:
         self._flows: list[Iperf3Flow] = []
         self._traffic: list[TrafficProcess] = []
         self._samplers: list[tuple[Sampler | KernelSampler, float]] = []
-        self._probe: TcpProbe | None = None
+        self._probe: TcpProbe | KernelProbe | None = None
 
     def prepare(self) -> None:
         plan, network = self._plan, self._network
@@ -202,8 +202,7 @@ class _Run:
             self._flows[-1].start_server()
         self._prepare_traffic()
         if plan.tcp_probe and any(network.owns(flow.source) for flow in plan.flows):
-            ports = [flow.port for flow in plan.flows]
-            self._probe = TcpProbe(self._out_dir, min(ports), max(ports), self._tracing)
+            self._probe = self._tcp_probe([flow.port for flow in plan.flows])
         self._prepare_samplers()
 
     def _capture(self, capture: Capture) -> TcpdumpCapture | KernelCapture:
@@ -213,6 +212,12 @@ class _Run:
             return KernelCapture(pid, interface, capture.snap_bytes, self._host_folder, most)
         virtual = not self._plan.realtime
         return TcpdumpCapture(pid, interface, capture.snap_bytes, self._out_dir, most, virtual=virtual)
+
+    def _tcp_probe(self, ports: list[int]) -> TcpProbe | KernelProbe:
+        first, last = min(ports), max(ports)
+        if self._host_folder is not None:
+            return KernelProbe(self._out_dir, self._host_folder, first, last)
+        return TcpProbe(self._out_dir, first, last, self._tracing)
 
     def _sampler(self, name: str, protocol: int, question: bytes) -> Sampler | KernelSampler:
         if self._host_folder is not None:
@@ -261,7 +266,7 @@ class _Run:
                 sampler.start(start_s, interval_s, end_s)
             else:
                 schedule.every(start_s, interval_s, end_s, sampler.sample)
-        if self._probe is not None:
+        if isinstance(self._probe, TcpProbe):
             schedule.every(start_s, PROBE_DRAIN_S, end_s, self._probe.drain)
 
         def tick() -> None:
@@ -310,6 +315,8 @@ class _Run:
             process.kill()
         for capture in self._captures:
             capture.kill()
+        if isinstance(self._probe, KernelProbe):
+            self._probe.close()
         for sampler, _ in self._samplers:
             if isinstance(sampler, KernelSampler):
                 sampler.close()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from agent.errors import RunError
 
+EVENTS, FORMAT = "tcp_probe.bin", "tcp_probe.format"
 TRACING = Path("/sys/kernel/tracing")
 BUFFER_KB = 16384
 PAGE_BYTES = 65536
@@ -28,10 +29,10 @@ class TcpProbe:
         _write(self._tracing / "trace_clock", "mono")
         _write(self._tracing / "buffer_size_kb", str(BUFFER_KB))
         _write(self._event / "filter", f"dport >= {first_port} && dport <= {last_port}")
-        (out_dir / "tcp_probe.format").write_text(
+        (out_dir / FORMAT).write_text(
             (self._event / "format").read_text() + "\n" + (self._tracing / "events/header_page").read_text()
         )
-        self._out = open(out_dir / "tcp_probe.bin", "wb", buffering=1 << 20)
+        self._out = open(out_dir / EVENTS, "wb", buffering=1 << 20)
         self._pipes = [
             os.open(path / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
             for path in sorted((self._tracing / "per_cpu").glob("cpu*"))

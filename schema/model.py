@@ -191,8 +191,8 @@ class Virtual(Model):
 
     batch_receivers: let the kernel read for the receiving applications and wake them once per batch; the packets are
     the same, the run is several times faster (docs/virtual-time.md)
-    recorded_by: who captures packets and samples queues and sockets: the guest's kernel (not set), or tcpdump and the
-    agent; the records are the same
+    recorded_by: who captures packets, samples queues and sockets, and records each ACK: the guest's kernel (not set), or
+    tcpdump, the agent and the trace event tcp:tcp_probe; the records are the same
     links: how packets cross a link: with one event each where that can be (not set), or through the chain of shaper,
     hand-over and wire that hosts in real time have; the packets are the same
     """

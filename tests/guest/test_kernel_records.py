@@ -7,8 +7,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
+from benchmarks import golden
+from collectors import tcp_probe
+from collectors.errors import Damage
 from hosts.base import Execution
 from hosts.virtual.launch import GuestKernel, execute
 from testbed.experiments import prepare
@@ -21,6 +26,10 @@ CASES = {
     "in the middle": lab.SMALL + 'captures: {at: ["r1>r2", "r2>r1"]}\n',
     "pings": lab.SMALL + "traffic:\n  - {name: p1, kind: ping, from: s1, to: d1}\n",
 }
+FAR = LOSSES.replace("delay: 9ms", "delay: 200ms").replace("duration: 5s\n", "duration: 5s\nip: 6\n")
+"""Windows arrive 400 ms apart: the ring has another event for a time of 134 ms and more."""
+ALONE = ("acks", "algorithms", "aqm", "traffic")
+"""Golden runs with several processes, whose order at one instant a process that records could change."""
 CLOCK_NS = 1000
 """The agent reads the clock, a nanosecond each time, before it asks; the kernel asks when the sample is due."""
 
@@ -57,13 +66,48 @@ def _values(table: dict[str, list[Any]]) -> list[list[Any]]:
     return [[str(table[name][number]) for number in kept] for name in sorted(table) if name not in ("time_ns", "t_s")]
 
 
-def test_a_capture_that_cannot_be_written_fails_the_run(kernel: GuestKernel, tmp_path: Path) -> None:
-    """A disk without space never leaves a shorter capture that looks whole."""
+@pytest.mark.parametrize("text", [LOSSES, FAR], ids=["losses", "far, IPv6"])
+def test_events_of_each_ack_are_those_of_the_trace_event(kernel: GuestKernel, tmp_path: Path, text: str) -> None:
+    """The kernel's own tcp:tcp_probe, filtered and fetched by the agent, has the same events at the same nanoseconds."""
+    (kernels, one), (programs, other) = (_events(run / "raw") for run in by_both(tmp_path, text))
+    assert len(programs) > 100 and (np.diff(programs).max() > 1 << 27) == (text == FAR)
+    assert np.array_equal(kernels, programs)
+    for name, values in other.items():
+        assert np.array_equal(one[name], values), name
+
+
+def _events(raw: Path) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]]]:
+    damage: list[Damage] = []
+    events = tcp_probe.read(raw / "tcp_probe.bin", raw / "tcp_probe.format", damage)
+    assert damage == []
+    return events
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_recording_each_ack_changes_no_packet(kernel: GuestKernel, tmp_path: Path, name: str) -> None:
+    text = golden.FILES[name].read_text()
+    assert "samplers" not in text
+    recorded, alone = (
+        kept_results.run(tmp_path, who, text + more)["path"]
+        for who, more in (("recorded", ""), ("alone", "samplers: {tcp_probe: false}\n"))
+    )
+    assert not (alone / "raw/tcp_probe.bin").exists() and _events(recorded / "raw")[0].size
+    captures = sorted(file.name for file in (recorded / "raw").glob("*.pcap"))
+    assert captures and all(
+        (recorded / "raw" / name).read_bytes() == (alone / "raw" / name).read_bytes() for name in captures
+    )
+
+
+@pytest.mark.parametrize(("name", "module"), [("s1-eth0.pcap", "um_tap"), ("tcp_probe.bin", "um_probe")])
+def test_a_record_that_cannot_be_written_fails_the_run(
+    kernel: GuestKernel, tmp_path: Path, name: str, module: str
+) -> None:
+    """A disk without space never leaves a shorter file that looks whole."""
     raw = tmp_path / "raw"
     raw.mkdir()
-    (raw / "s1-eth0.pcap").symlink_to("/dev/full")
+    (raw / name).symlink_to("/dev/full")
     plan = prepare(lab.write(tmp_path, lab.SMALL)).plans[0]
     outcome = execute(kernel, Execution(plan, raw, min(os.sched_getaffinity(0)), 1, lambda _: None, lambda: False))
     assert outcome.error == {
-        "stage": "record", "subject": "s1-eth0.pcap", "detail": "um_tap close: No space left on device"
+        "stage": "record", "subject": name, "detail": f"{module} close: No space left on device"
     }  # fmt: skip
