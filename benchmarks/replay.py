@@ -50,6 +50,7 @@ def main() -> int:
     if options.page:
         write_page()
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what lies in the folder of the replay under way is removed
     kernel = find(options.series)
     if options.until is not None:
         return counted(kernel, options.until, options.counts, options.cpu)
@@ -89,7 +90,6 @@ def counted(kernel: GuestKernel, until: int, file: Path, cpu: int) -> int:
     identity, known = golden.identity(kernel), golden.known(kernel)
     if known is None:
         raise SystemExit(f"no digests for {identity}; --write records them")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what lies in the folder of the replay under way is removed
     while True:
         runs = replay_counts.valid(replay_counts.read(file), identity, known)
         same, differing, failed = (replay_counts.total(runs, kind) for kind in replay_counts.KINDS)
