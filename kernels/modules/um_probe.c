@@ -44,13 +44,17 @@ struct probe_event {
 	u32	snd_nxt, snd_una, snd_cwnd, ssthresh, snd_wnd, srtt;
 };
 
+/* The fields follow one another without holes: probe_format() adds their sizes. */
+static_assert(sizeof(struct probe_event) ==
+	      sizeof(struct sockaddr_in6) + 2 * sizeof(u16) + 6 * sizeof(u32));
+
 struct probe_page {
 	u64	time_ns;
 	u64	used;		/* of data */
 	u8	data[PROBE_PAGE_BYTES - 2 * sizeof(u64)];
 };
 
-/* The event's fields, without holes in between. */
+/* The event's fields, in their order. */
 static const struct {
 	const char	*name;
 	unsigned int	bytes;
@@ -216,8 +220,6 @@ static int probe_format(char *buffer, const struct kernel_param *kp)
 			       probe_fields[i].name, at, probe_fields[i].bytes);
 		at += probe_fields[i].bytes;
 	}
-	if (at != sizeof(struct probe_event))
-		return -EIO;
 	n += scnprintf(buffer + n, PAGE_SIZE - n, "field:data;\toffset:%zu;\tsize:%zu;\n",
 		       offsetof(struct probe_page, data), sizeof_field(struct probe_page, data));
 	return n;

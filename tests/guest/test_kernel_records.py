@@ -94,7 +94,7 @@ def test_recording_each_ack_changes_no_packet(kernel: GuestKernel, tmp_path: Pat
     assert not (alone / "raw/tcp_probe.bin").exists() and _events(recorded / "raw")[0].size
     captures = sorted(file.name for file in (recorded / "raw").glob("*.pcap"))
     assert captures and all(
-        (recorded / "raw" / name).read_bytes() == (alone / "raw" / name).read_bytes() for name in captures
+        (recorded / "raw" / capture).read_bytes() == (alone / "raw" / capture).read_bytes() for capture in captures
     )
 
 
