@@ -19,15 +19,31 @@ THREADS_SINCE = (3, 16)
 """iperf3's streams are threads from here on."""
 
 
+MANY_STREAMS = 100
+"""From this number on a sender goes through its streams once after each wake-up."""
+
+
+def _has_threads(version: str | None) -> bool:
+    number = re.match(r"iperf (\d+)\.(\d+)", version or "")
+    return number is not None and (int(number[1]), int(number[2])) >= THREADS_SINCE
+
+
+def rounds(version: str | None, streams: int) -> list[str]:
+    """Options by which iperf3 writes to each of many streams once after a `select`, instead of ten times.
+
+    With many streams each has a small window, so that the first write fills its send buffer and the nine after it are refused.
+    With few of them the ten rounds write more, and save nine times `select`. Streams that are threads wait by themselves.
+    """
+    return ["-b", "0/1"] if streams >= MANY_STREAMS and not _has_threads(version) else []
+
+
 def interval_s(version: str | None, size_bytes: int | None) -> str:
     """The interval of iperf3's reports: none, or its shortest, 0.1 s, where it would not notice the end of a number of bytes without.
 
     version: the first line of `iperf3 --version`. With threads the one that ends a test sleeps until the next report, for ever where
     there are none (tried with 3.18: it hangs in every transfer with -n and -i 0).
     """
-    number = re.match(r"iperf (\d+)\.(\d+)", version or "")
-    threads = number is not None and (int(number[1]), int(number[2])) >= THREADS_SINCE
-    return "0.1" if threads and size_bytes is not None else "0"
+    return "0.1" if _has_threads(version) and size_bytes is not None else "0"
 
 
 class Iperf3Flow:
@@ -67,6 +83,7 @@ class Iperf3Flow:
             command += ["--cport", str(plan.client_port)]
         if plan.pacing_bps is not None:
             command += ["--fq-rate", str(plan.pacing_bps)]
+        command += rounds(self._version, plan.parallel)
         self._start("client", [*command, *amount, "-P", str(plan.parallel)])
 
     def _start(self, side: str, command: list[str]) -> None:
