@@ -188,6 +188,25 @@ def test_the_sender_alone_registers_a_bpf_program_and_it_is_gone_after_the_run(h
     end(play(hosts, tmp_path, "teardown"))
 
 
+@pytest.mark.usefixtures("this_machine")
+@pytest.mark.skipif(shutil.which(COMPILER) is None, reason="clang, which makes BPF objects, is not installed")
+@pytest.mark.skipif(not bpf.KERNELS_OWN.exists(), reason="this kernel does not describe itself (CONFIG_DEBUG_INFO_BTF)")
+def test_teardown_ends_a_run_and_leaves_the_process_that_takes_back_what_it_changed(
+    hosts: SshHosts, tmp_path: Path
+) -> None:
+    """Which bears the agent's command line; killed with it, the kernel keeps the algorithm until it boots."""
+    text = EXPERIMENT.replace("cca: reno", "cca: bpf_lbc").replace(", app: file, size: 5MB", "").replace("4s", "60s")
+    process = play(hosts, tmp_path, "run_experiment", text=text)
+    wait_until(lambda: "bpf_lbc" in bpf.AVAILABLE.read_text().split(), 120, while_running=process)
+    # interfaces that are not cards end with the namespace that a killed run leaves, so that they cannot be restored
+    assert "not restored: interface lan0: not there" in end(play(hosts, tmp_path, "teardown"), code=2)
+    assert "bpf_lbc" not in bpf.AVAILABLE.read_text().split()
+    assert [line for name in hosts.names for line in hosts.processes(name) if "agent" in line] == []
+    end(process, code=2)
+    plug(hosts)
+    end(play(hosts, tmp_path, "teardown"))
+
+
 def test_after_kill_9_in_the_middle_teardown_puts_all_back(hosts: SshHosts, tmp_path: Path) -> None:
     before = condition(hosts)
     process = play(hosts, tmp_path, "run_experiment")

@@ -146,6 +146,9 @@ def test_packages_that_a_lab_was_given_go_at_teardown(tmp_path: Path) -> None:
     play(tmp_path, "lab_preflight", 2, LABORATORY, **laboratory(tmp_path))
     there = set(LABORATORY.split())
     assert fake_apt.packages(tmp_path / "state").keys() == there | {"chrony", "libedit"}
+    nobody = tmp_path / "bin/pgrep"  # the lab's agents that are here are those of other tests
+    nobody.write_text("#!/bin/sh\nexit 1\n")
+    nobody.chmod(0o755)
     play(tmp_path, "lab_teardown", 0, None, **laboratory(tmp_path))
     assert fake_apt.packages(tmp_path / "state").keys() == there and not (tmp_path / "srv").exists()
 
