@@ -101,6 +101,18 @@ def slow_start_ssthresh_packets(run: RunRecords) -> dict[str, float | None]:
     return by_flow
 
 
+@metric("slow_start_ssthresh_mean_packets", needs=(EACH_WINDOW,), unit="packets", label="Mean ssthresh of slow start")
+def slow_start_ssthresh_mean_packets(run: RunRecords) -> float | None:
+    """Mean over the flows of `slow_start_ssthresh_packets`, in packets: of starts one after another it is one sample for each run.
+
+    Flows that have none do not count; null where no flow has one.
+
+    Source: Yu 2009 table 4-1 (average of a hundred starts).
+    """
+    known = [value for value in slow_start_ssthresh_packets(run).values() if value is not None]
+    return float(np.mean(known)) if known else None
+
+
 def _at_end_of_slow_start(columns: Columns) -> float | None:
     threshold = np.where(np.isnan(columns["ssthresh_packets"]), np.inf, columns["ssthresh_packets"])
     reached = _reached(columns["cwnd_packets"], threshold)

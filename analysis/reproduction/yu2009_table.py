@@ -8,6 +8,7 @@ estimates, and one below the first threshold of 32 leaves that as it is, so that
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from analysis.arrays import np
@@ -19,8 +20,10 @@ from analysis.statistics import estimate
 from analysis.table import number
 from schema.catalogue import Entry
 
-METRIC, FLOW = "slow_start_ssthresh_packets", "f"
-TABLE = ("yu2009-fig4_34-4_35-whole", "yu2009-fig4_36-short", "yu2009-fig4_37-4_38-short")
+METRIC = "slow_start_ssthresh_packets"
+TABLE = ("yu2009-fig4_34-4_35-whole", "yu2009-tab4_1-starts", "yu2009-fig4_36-short", "yu2009-fig4_37-4_38-short")
+Start = tuple[int | None, int]
+"""The seed of its run, and which start of the run it is. The first is the same in all experiments that have it."""
 COLUMNS = {"astart_bwe": "BWE", "spm": "SPM", "hoe": "Hoe", "past": "PaSt"}
 FAIR = {25.0: 62.8, 100.0: 581.5, 400.0: 2644.0}
 """Mbit/s → packets: mean window of the cross traffic at 500 s, or what fills the access link; both beside Table 4-1."""
@@ -40,21 +43,24 @@ def deviation(sample: Sequence[float]) -> tuple[float, float, float] | None:
     return found, found * math.sqrt(free / high), found * math.sqrt(free / low) if low else math.inf
 
 
-def by_seed(runs: Sequence[Run]) -> dict[tuple[str, float], dict[int | None, float]]:
-    """(algorithm, Mbit/s) → seed → estimate of a run that counts."""
-    found: dict[tuple[str, float], dict[int | None, float]] = {}
+def by_start(runs: Sequence[Run]) -> dict[tuple[str, float], dict[Start, float]]:
+    """(algorithm, Mbit/s) → start → estimate; of runs that count."""
+    found: dict[tuple[str, float], dict[Start, float]] = {}
     for run in runs:
         values = run.metrics.get(METRIC)
-        value = values.get(FLOW) if isinstance(values, Mapping) else None
-        if run.counted and isinstance(value, int | float):
-            rate = float(str(run.params["rate"]).removesuffix("mbit"))
-            found.setdefault((str(run.params["cca"]), rate), {})[run.seed] = float(value)
+        if not run.counted or not isinstance(values, Mapping):
+            continue
+        rate = float(str(run.params["rate"]).removesuffix("mbit"))
+        for flow, value in values.items():
+            if isinstance(value, int | float) and (which := re.fullmatch(r"f([0-9]*)", flow)):
+                start = (run.seed, int(which[1] or 1))
+                found.setdefault((str(run.params["cca"]), rate), {})[start] = float(value)
     return found
 
 
 def samples(runs: Sequence[Run]) -> dict[tuple[str, float], list[float]]:
     """(algorithm, Mbit/s) → estimates of the runs that count."""
-    return {where: list(of_seed.values()) for where, of_seed in by_seed(runs).items()}
+    return {where: list(starts.values()) for where, starts in by_start(runs).items()}
 
 
 def reaches(low: float, high: float, printed: float, share: float = SHARE) -> bool:
@@ -111,7 +117,7 @@ def _wider(known: Mapping[tuple[str, float], Sequence[float]], other: str) -> It
 @compares("yu2009-claim4.7", TABLE, "1", "2", by_metrics=True)
 def _conclusions(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     """Beside the windows of the cross traffic, which Table 4-1 is held against, and at 400 Mbit/s beside what the access link takes."""
-    known = by_seed(runs)
+    known = by_start(runs)
     for rate in (25.0, 400.0):
         sample = list(known.get(("spm", rate), {}).values())
         words = f"SPM's mean estimate at {rate:.0f} Mbit/s beside the window that is right there, packets"
@@ -121,10 +127,10 @@ def _conclusions(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         words = f"SPM's estimate at 100 Mbit/s, moderate congestion: below the {number(FAIR[100.0])} packets that are right there"
         yield within("1", words, sample, -math.inf, math.nextafter(FAIR[100.0], 0.0))
     apart = {
-        rate: {seed: abs(math.log(one / fair)) for seed, one in known.get(("astart_bwe", rate), {}).items()}
+        rate: {start: abs(math.log(one / fair)) for start, one in known.get(("astart_bwe", rate), {}).items()}
         for rate, fair in FAIR.items()
     }
     for rate, where in ((25.0, "a heavily congested network"), (400.0, "an idle one")):
-        sample = [far - apart[100.0][seed] for seed, far in apart[rate].items() if seed in apart[100.0]]
+        sample = [far - apart[100.0][start] for start, far in apart[rate].items() if start in apart[100.0]]
         words = f"how far BWE's estimate is from the right window in {where}, {rate:.0f} Mbit/s, less that at 100, as |ln|: above 0"
         yield within("2", words, sample, math.nextafter(0.0, 1.0), math.inf)

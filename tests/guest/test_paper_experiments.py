@@ -125,6 +125,7 @@ SHORT = {
     "yu2009/fig4.36-short.yml": Short(20, "cca=spm,seed=1"),
     "yu2009/fig4.37-4.38-short.yml": Short(20, "cca=spm,rate=200mbit,seed=1"),
     "yu2009/fig4.6-4.10-short.yml": Short(40, "kind=poisson,seed=1"),
+    "yu2009/tab4.1-starts.yml": Short(40, "cca=spm,rate=25mbit,seed=1"),
     "yu2009/ssipp-single.yml": Short(40, "cca=ssipp,seed=1"),
 }
 

@@ -32,6 +32,13 @@ def starts(cca: str, rate: int, *estimates: float | None) -> list[Run]:
     ]
 
 
+def test_starts_of_one_run_are_each_a_sample_and_the_first_is_the_same_in_two_experiments() -> None:
+    alone = starts("spm", 25, 40.0)
+    (several,) = starts("spm", 25, 0.0)
+    several.metrics["slow_start_ssthresh_packets"] = {"f1": 40.0, "f2": 50.0, "f10": 60.0, "f3": None, "x1": 7.0}
+    assert samples([*alone, several])["spm", 25.0] == [40.0, 50.0, 60.0]
+
+
 def test_a_deviation_has_the_interval_of_the_chi_square_tables() -> None:
     # 4 degrees of freedom: quantiles 0.4844 and 11.143; 9: 2.7004 and 19.023 (any table)
     for sample, low, high in (((1, 2, 3, 4, 5), 0.4844, 11.143), (range(10), 2.7004, 19.023)):
