@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.models.checks import Check
-from analysis.reproduction.measured import EXPLAINED, MEASURED
+from analysis.reproduction.measured import MEASURED
 from analysis.results import Run
 from schema.catalogue import catalogues
 from testbed.reproduction import bindings  # noqa: F401 (registers what functions decide)
@@ -19,10 +19,3 @@ def decided(name: str, runs: Sequence[Run]) -> list[Check]:
     entry = {one.id: one for one in catalogues(lab.ROOT)[thesis].entries}[name]
     (compare,) = (row[2] for (one, _), row in MEASURED.items() if one == name)
     return list(compare(entry, runs))
-
-
-def explained(name: str, experiment: str, runs: Sequence[Run]) -> list[Check]:
-    """name: of an entry that a function with @explains explains by this experiment's runs"""
-    thesis = name.partition("-")[0]
-    entry = {one.id: one for one in catalogues(lab.ROOT)[thesis].entries}[name]
-    return list(EXPLAINED[name, experiment][2](entry, runs))

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from analysis.arrays import np
 from analysis.models.checks import Check, Kind
 from analysis.reproduction.intervals import within
-from analysis.reproduction.measured import compares, explains
+from analysis.reproduction.measured import compares
 from analysis.results import Run
-from analysis.statistics import Cell, estimate
+from analysis.statistics import estimate
 from analysis.table import number
 from schema.catalogue import Entry
 
@@ -25,7 +25,7 @@ TABLE = ("yu2009-fig4_34-4_35-whole", "yu2009-tab4_1-starts", "yu2009-fig4_36-sh
 Start = tuple[int | None, int]
 """The seed of its run, and which start of the run it is. The first is the same in all experiments that have it."""
 COLUMNS = {"astart_bwe": "BWE", "spm": "SPM", "hoe": "Hoe", "past": "PaSt"}
-FAIR = {25.0: 62.8, 50.0: 218.9, 100.0: 581.5, 400.0: 2644.0}
+FAIR = {25.0: 62.8, 100.0: 581.5, 400.0: 2644.0}
 """Mbit/s → packets: mean window of the cross traffic at 500 s, or what fills the access link; both beside Table 4-1."""
 SHARE = 0.3
 """How far a mean or a deviation may be from the printed one: ours."""
@@ -134,25 +134,3 @@ def _conclusions(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         sample = [far - apart[100.0][start] for start, far in apart[rate].items() if start in apart[100.0]]
         words = f"how far BWE's estimate is from the right window in {where}, {rate:.0f} Mbit/s, less that at 100, as |ln|: above 0"
         yield within("2", words, sample, math.nextafter(0.0, 1.0), math.inf)
-
-
-@explains("yu2009-fig4.35", "yu2009-tab4_1-starts", "2", by_metrics=True)
-def _where_past_estimates_too_much(_entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
-    """The figure shows one start, in which PaSt estimates too much; its mean in Table 4-1, 46.4 packets, is far below the fair window."""
-    loses: list[bool] = []
-    above: list[bool] = []
-    for run in runs:
-        if run.counted and (run.params["cca"], run.params["rate"]) == ("past", "50mbit"):
-            for flow, estimate in run.metrics.get(METRIC, {}).items():
-                again = _of(run, f"flows.{flow}.retransmitted_bytes")
-                if again is not None and estimate is not None:
-                    loses.append(again > 0)
-                    above += [again > 0] if estimate > FAIR[50.0] else []
-    if above:
-        words = f"of PaSt's starts at 50 Mbit/s that estimate more than the fair {number(FAIR[50.0])} packets most lose packets"
-        shown = f"{sum(above)} of {len(above)}; of all {len(loses)} starts {sum(loses)} lose some"
-        yield Check("2", words, sum(above) * 2 > len(above), "", shown, "order")
-
-
-def _of(run: Run, metric: str) -> float | None:
-    return next(iter(Cell({}, (run,)).values(metric)), None)
