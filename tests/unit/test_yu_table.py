@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,8 @@ def starts(cca: str, rate: int, *estimates: float | None) -> list[Run]:
 
 def test_starts_of_one_run_are_each_a_sample_and_the_first_is_the_same_in_two_experiments() -> None:
     alone = starts("spm", 25, 40.0)
-    (several,) = starts("spm", 25, 0.0)
-    several.metrics["slow_start_ssthresh_packets"] = {"f1": 40.0, "f2": 50.0, "f10": 60.0, "f3": None, "x1": 7.0}
+    found = {"f1": 40.0, "f2": 50.0, "f10": 60.0, "f3": None, "x1": 7.0}
+    several = dataclasses.replace(alone[0], metrics={"slow_start_ssthresh_packets": found})
     assert samples([*alone, several])["spm", 25.0] == [40.0, 50.0, 60.0]
 
 
