@@ -31,8 +31,8 @@ def _has_threads(version: str | None) -> bool:
 def rounds(version: str | None, streams: int) -> list[str]:
     """Options by which iperf3 writes to each of many streams once after a `select`, instead of ten times.
 
-    With many streams each has a small window, so that the first write fills its send buffer and the nine after it are refused.
-    With few of them the ten rounds write more, and save nine times `select`. Streams that are threads wait by themselves.
+    With many streams each has a small window, so that the first write fills its send buffer and those of further rounds are refused.
+    With few of them the further rounds write more, and save a `select` each. Streams that are threads wait by themselves.
     """
     return ["-b", "0/1"] if streams >= MANY_STREAMS and not _has_threads(version) else []
 
