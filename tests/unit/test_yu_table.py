@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,23 @@ def test_starts_of_one_run_are_each_a_sample_and_the_first_is_the_same_in_two_ex
     found = {"f1": 40.0, "f2": 50.0, "f10": 60.0, "f3": None, "x1": 7.0}
     several = dataclasses.replace(alone[0], metrics={"slow_start_ssthresh_packets": found})
     assert samples([*alone, several])["spm", 25.0] == [40.0, 50.0, 60.0]
+
+
+def test_the_first_of_ten_starts_is_the_one_that_a_run_of_its_own_has() -> None:
+    """In the record of what was run, seed by seed: by this a start that both have counts once."""
+    record = json.loads((lab.ROOT / "docs/reproduction/yu2009.json").read_text())
+    first, alone = (
+        {
+            (run["params"]["cca"], run["params"]["rate"], run["seed"]): run["metrics"][
+                f"slow_start_ssthresh_packets.{flow}"
+            ]
+            for run in record[f"experiments/yu2009/{file}.yml"]["runs"]
+        }
+        for file, flow in (("tab4.1-starts", "f1"), ("fig4.34-4.35-whole", "f"))
+    )
+    both = first.keys() & alone.keys()
+    assert len(both) >= 50
+    assert [where for where in both if first[where] != alone[where]] == []
 
 
 def test_a_deviation_has_the_interval_of_the_chi_square_tables() -> None:
