@@ -39,35 +39,42 @@ def collect_apart(
     cpu: the only one that is used
     is_fetched: another machine has made the raw files and may want to fill this one's memory: there is a limit, and where that is not
     enough the kernel ends the collecting first
-    heed: called every second; what it raises ends the collecting. A terminal's Ctrl-C goes to that process too, which ignores it: the
-    run is over, and its records are a matter of seconds.
+    heed: called every second; what it raises ends the collecting. A terminal's Ctrl-C goes to that process too, which does not take
+    it: the run is over, and its records are a matter of seconds.
     """
     raw_bytes = sum(file.stat().st_size for file in (folder / "raw").iterdir() if file.is_file())
     limit_s = COLLECT_LEAST_S + raw_bytes / COLLECT_BYTES_PER_S
     deadline = time.monotonic() + limit_s
     pinned = [] if cpu is None else ["taskset", "-c", str(cpu)]
     program = [sys.executable, "-m", "testbed.finish", str(folder), *(["--fetched"] if is_fetched else [])]
-    with subprocess.Popen(
-        ["env", "--ignore-signal=INT", *pinned, *program],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        cwd=ROOT,
-        preexec_fn=_bounded if is_fetched else None,
-    ) as process:
-        try:
-            while True:
-                try:
-                    output, _ = process.communicate(timeout=max(0.0, min(TICK_S, deadline - time.monotonic())))
-                    return _trouble(process.returncode, output)
-                except subprocess.TimeoutExpired:
-                    heed()
-                    if time.monotonic() >= deadline:
-                        return Trouble(f"not done after {limit_s:.0f} s with {raw_bytes / 1e6:.0f} MB of raw files")
-        finally:
-            process.kill()
+    mask = signal.pthread_sigmask(
+        signal.SIG_BLOCK, [signal.SIGINT]
+    )  # the process has this one, from its first moment on
+    try:
+        with subprocess.Popen(
+            [*pinned, *program],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            cwd=ROOT,
+            preexec_fn=_bounded if is_fetched else None,
+        ) as process:
+            try:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+                while True:
+                    try:
+                        output, _ = process.communicate(timeout=max(0.0, min(TICK_S, deadline - time.monotonic())))
+                        return _trouble(process.returncode, output)
+                    except subprocess.TimeoutExpired:
+                        heed()
+                        if time.monotonic() >= deadline:
+                            return Trouble(f"not done after {limit_s:.0f} s with {raw_bytes / 1e6:.0f} MB of raw files")
+            finally:
+                process.kill()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _trouble(code: int, output: str) -> Trouble | None:

@@ -97,7 +97,8 @@ CLOSE: dict[str, float | None] = {
     "cwnd_packets": None,
     **dict.fromkeys(
         (
-            *("sent_packets", "timeouts", "slow_start_ssthresh_packets", "throughput_mbps", "completion_s"),
+            *("sent_packets", "timeouts", "throughput_mbps", "completion_s"),
+            *("slow_start_ssthresh_packets", "slow_start_ssthresh_mean_packets"),
             *("utilization", "loss_rate", "queue_drops", "queue_marks", "queue_mean_packets", "queue_max_packets"),
             *("queue_departed_packets", "queue_arrived_packets", "queue_backlog_packets"),
             *("ecn_flows", "accurate_ecn_flows"),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -79,3 +80,14 @@ def test_who_is_told_to_end_does_not_wait_for_it(run: Path, python: Python) -> N
 def test_the_real_program_tells_what_is_wanting(run: Path) -> None:
     trouble = collect_apart(run, is_fetched=True)
     assert trouble is not None and "run.json" in trouble.detail
+
+
+def test_a_terminals_ctrl_c_is_not_for_it_from_its_first_moment_on(
+    run: Path, python: Python, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before its program is there, and to the end of it; this process hears of it as before."""
+    python("kill -INT $$; echo still here; exit 1")
+    monkeypatch.setattr(collecting, "_bounded", lambda: os.kill(os.getpid(), signal.SIGINT))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert collect_apart(run, is_fetched=True) == Trouble("still here")
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == mask
