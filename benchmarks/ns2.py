@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of Yu 2009 in ns-2, the thesis' own simulator, beside what the thesis prints.
 
-    ./warpbed exec python -m benchmarks.ns2 [windows | held | transfers | starts] [--seeds N] [--record] [--page]
+    ./warpbed exec python -m benchmarks.ns2 [windows | held | pairs | transfers | starts] [--seeds N] [--record] [--page]
 
 As root: apt-get install ns2 (Debian 12 has 2.35; the thesis used 2.28). No run of Warpbed takes part: what the thesis leaves open is right
 where ns-2 then has the thesis' numbers.
 
   windows    the cross traffic of Fig 4-33 when the connection in question begins, at 500 s; minutes per rate and seed
   held       what a connection loses there whose slow start ends at a threshold that Table 4-1 prints (Figs 4-34 to 4-36)
+  pairs      what SPM estimates there from packet pairs, for each reading of what it does where no gap qualifies (Table 4-1)
   transfers  Reno's connections of Figs 2-2 and 2-3 at 16 Mbit/s, for delays of the access links, which are lost with Fig 2-2
   starts     what LISS, ISS and JS deliver there in all, over Reno, at 20 Mbit/s (Figs 2-3B, 2-5B and 2-8B)
 
@@ -27,7 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from analysis.models import simulator
+from analysis.models import simulator, yu2009_spm
 from analysis.models.yu2009_ns2 import ACCESS_MS as STARTS_ACCESS_MS
 from analysis.models.yu2009_ns2 import CROSS_SSTHRESH as FIRST_SSTHRESH
 from analysis.models.yu2009_ns2 import GROWTH_S as UNTIL_S
@@ -36,15 +37,17 @@ from benchmarks.recorder import Ask, Recorder
 from benchmarks.reproduction_page import show
 from schema.catalogue import catalogues
 
-PARKING_LOT, STAR = (Path(__file__).parent / f"ns2_{name}.tcl" for name in ("parking_lot", "star"))
-SCRIPTS = (PARKING_LOT, STAR)
-ENTRY = "yu2009-claim4.6.3"
+PARKING_LOT, STAR, PAIRS = (Path(__file__).parent / f"ns2_{name}.tcl" for name in ("parking_lot", "star", "pairs"))
+SCRIPTS = {PARKING_LOT: (), STAR: (), PAIRS: (PARKING_LOT,)}
+"""Each with the scripts that it reads."""
+ENTRY, TABLE = "yu2009-claim4.6.3", "yu2009-tab4.1"
 RATES_MBPS = (25, 50)
 """Where connections lose packets within that time. A run at more takes minutes, for what 500 s without a loss add."""
 OVERHEAD_S = HELD_HOSTS_S[1]
 """A host takes a random time up to this one for a packet: what one takes at 25 Mbit/s. The thesis names none, and ns-2 has none."""
 STAR_MBPS, STAR_OVERHEAD_S = 16, HOSTS_S[1]
 ACCESS_MS = (1, 5, 10, 15, 20, 25, 30, 35, 40)
+PAIRS_MBPS = (25, 50, 100)
 STARTS, SHAPES = ("liss", "iss", "miss", "js"), (1.35, 1.05)
 
 
@@ -59,12 +62,17 @@ def window(rate_mbps: int, seed: int, overhead_s: float, until_s: float = UNTIL_
     return ask(PARKING_LOT, rate_mbps, seed, FIRST_SSTHRESH, overhead_s, until_s)[0]
 
 
-def published() -> dict[int, float]:
-    """Mbit/s → the window that the thesis prints, packets."""
-    entry = next(entry for entry in catalogues()["yu2009"].entries if entry.id == ENTRY)
+def printed_rows(name: str) -> list[dict[str, float]]:
+    """The first table of an entry's numbers, a dictionary of its columns per row."""
+    entry = next(entry for entry in catalogues()["yu2009"].entries if entry.id == name)
     numbers = entry.published.numbers
     assert isinstance(numbers, list)
-    return {int(rate): float(value) for rate, value in numbers[0]["rows"]}
+    return [dict(zip(numbers[0]["columns"], map(float, row), strict=True)) for row in numbers[0]["rows"]]
+
+
+def published() -> dict[int, float]:
+    """Mbit/s → the window that the thesis prints, packets."""
+    return {int(row["Bandwidth_mbps"]): row["cwnd"] for row in printed_rows(ENTRY)}
 
 
 def windows(ask: Ask, seeds: int, jobs: int, rates: Sequence[int] = RATES_MBPS) -> Iterator[str]:
@@ -107,6 +115,31 @@ def held(ask: Ask, seeds: int, jobs: int) -> Iterator[str]:
                     f"{min(sent):.0f} to {max(sent):.0f}",
                 ]
             yield f"| {' | '.join(map(str, row))} | {' | '.join(cells)} |"
+
+
+def pairs(ask: Ask, seeds: int, jobs: int, rates: Sequence[int] = PAIRS_MBPS) -> Iterator[str]:
+    """Markdown, a row per rate: SPM's mean ± deviation in Table 4-1, and those of each reading over all starts."""
+    columns = [f"{words}{hosts}" for hosts in ("", ", hosts take up to 0.333 ms") for words in yu2009_spm.READINGS.values()]
+    yield f"| Mbit/s | thesis | {' | '.join(columns)} |"
+    yield f"|---|---{'|---' * len(columns)}|"
+    with ThreadPoolExecutor(jobs) as pool:
+        runs = {
+            (rate, hosts_s): [
+                pool.submit(ask, PAIRS, *yu2009_spm.asked(rate, seed, hosts_s)[1:]) for seed in range(1, seeds + 1)
+            ]
+            for rate in rates
+            for hosts_s in HELD_HOSTS_S
+        }
+        for row in printed_rows(TABLE):
+            rate, cells = int(row["Bandwidth_mbps"]), [f"{row['SPM_avg']} ± {row['SPM_dev']}"]
+            if rate not in rates:
+                continue
+            for hosts_s in HELD_HOSTS_S:
+                numbers = [run.result() for run in runs[rate, hosts_s]]
+                for reading in yu2009_spm.READINGS:
+                    found = [packets for run in numbers for packets in yu2009_spm.estimates(run, reading)]
+                    cells.append(f"{statistics.fmean(found):.0f} ± {statistics.stdev(found):.0f}")
+            yield f"| {rate} | {' | '.join(cells)} |"
 
 
 def transfers(ask: Ask, seeds: int, jobs: int, delays_ms: Sequence[int] = ACCESS_MS) -> Iterator[str]:
@@ -161,6 +194,7 @@ def starts(ask: Ask, seeds: int, jobs: int, delays_ms: Sequence[int] = STARTS_AC
 TABLES: dict[str, Callable[[Ask, int, int], Iterator[str]]] = {
     "windows": windows,
     "held": held,
+    "pairs": pairs,
     "transfers": transfers,
     "starts": starts,
 }

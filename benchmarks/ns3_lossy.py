@@ -72,7 +72,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="warpbed-ns3-") as folder:
         ask: Ask = ns3.Program(SOURCE, Path(folder))
         if options.record:
-            ask = Recorder(simulator.NS3, (SOURCE,), ask)
+            ask = Recorder(simulator.NS3, {SOURCE: ()}, ask)
         show(TABLE, lines(ask, options.seeds, options.jobs), is_written=options.page)
     return 0
 

@@ -108,6 +108,7 @@ CASES = (
     Case("past", "refine", (0, 1), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("spm", "spacing", (100, 0, 400), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("spm", "beta", (105, 100, 400), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
+    Case("spm", "unqualified", (0, 1, 2), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     Case("spm", "least_samples", (12, 4, 48), ("slow_start_ssthresh_packets.f1", "initial_packets.2")),
     *_of_astart("astart_bwe"),
     *_of_astart("astart_ere"),

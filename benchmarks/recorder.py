@@ -5,27 +5,35 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from analysis.models import simulator
-from base.cache import sha256_of
+from base.cache import digest, sha256_of
 from base.files import replace_text
 
 Ask = Callable[..., Sequence[float]]
 """A script and its arguments → the numbers that the simulator prints."""
 
 
-class Recorder:
-    """Asks the simulator for what the record has not, and adds it; what a changed script has printed goes."""
+def digest_of(script: Path, read: Sequence[Path]) -> str:
+    """Of a script with those that it reads."""
+    return digest([sha256_of(file) for file in (script, *read)]) if read else sha256_of(script)
 
-    def __init__(self, file: Path, scripts: Sequence[Path], ask: Ask) -> None:
+
+class Recorder:
+    """Asks the simulator for what the record has not, and adds it; what a changed script has printed goes.
+
+    scripts: each with the scripts that it reads
+    """
+
+    def __init__(self, file: Path, scripts: Mapping[Path, Sequence[Path]], ask: Ask) -> None:
         self.file, self._ask, self._lock = file, ask, threading.Lock()
         before = json.loads(file.read_text()) if file.exists() else {}
         self.scripts = {
-            script.name: {"digest": digest, "runs": known["runs"] if known.get("digest") == digest else {}}
-            for script in scripts
-            for digest, known in [(sha256_of(script), before.get(script.name, {}))]
+            script.name: {"digest": own, "runs": known["runs"] if known.get("digest") == own else {}}
+            for script, read in scripts.items()
+            for own, known in [(digest_of(script, read), before.get(script.name, {}))]
         }
 
     def __call__(self, script: Path, *arguments: float | str) -> Sequence[float]:

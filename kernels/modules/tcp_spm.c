@@ -24,7 +24,9 @@
  *    connection itself (cc_output.h says why neither a qdisc nor a patch).
  *  - The time between pairs, which the copy has lost, is spacing percent of the
  *    time per pair at cwnd per RTT: 2 R / cwnd.
- *  - If no gap qualifies, which the paper leaves open, gamma0 is the widest.
+ *  - If no gap qualifies, which the paper leaves open, ssthresh stays.  Of the
+ *    three readings (unqualified) this one's means come nearest to Table 4-1's
+ *    where packet pairs are sent in ns-2 (docs/reproduction.md).
  *  - The expected duplicate ACK of a pair raises cwnd, as in SSIPP (tcp_ssipp.c);
  *    the ACKs of a pair then release a pair each.  Without SACK it may bring
  *    another window (cc_invert.h).
@@ -61,6 +63,8 @@
 #define SPM_OUT_MAX	(16U << SPM_SHIFT)
 #define SPM_SAMPLES_MAX	64		/* per gap */
 #define SPM_GAP_MAX_US	1000000U
+#define SPM_NO_ESTIMATE	0		/* values of unqualified */
+#define SPM_BOUNDED	2
 
 static unsigned int beta __read_mostly = 105;
 CC_PARAM_RANGE(beta_ops, 100, 400);
@@ -96,6 +100,11 @@ static unsigned int hold_us __read_mostly = 1000;
 CC_PARAM_RANGE(hold_us_ops, 1, 100000);
 module_param_cb(hold_us, &hold_us_ops, &hold_us, 0644);
 MODULE_PARM_DESC(hold_us, "longest wait of a pair's packet for the other one, us, 1-100000 (1000)");
+
+static unsigned int unqualified __read_mostly = SPM_NO_ESTIMATE;
+CC_PARAM_RANGE(unqualified_ops, 0, 2);
+module_param_cb(unqualified, &unqualified_ops, &unqualified, 0644);
+MODULE_PARM_DESC(unqualified, "no gap qualifies: 0 no estimate, 1 the line's, 2 its, or the widest gap, 0-2 (0)");
 
 struct spm_gap {
 	u32 sum;			/* of output gaps, 22.10 y0 */
@@ -201,9 +210,11 @@ static void spm_release(struct sock *sk)
 }
 
 /* gamma0: the first gap that qualifies, or the last that has samples at all */
-static u32 spm_first_qualified(const struct spm *ca)
+static u32 spm_first_qualified(const struct spm *ca, bool *qualifies)
 {
 	u32 i, last = 0;
+
+	*qualifies = false;
 
 	for (i = 0; i < SPM_GAPS; i++) {
 		u64 limit = (u64)spm_input(i) * ca->gap[i].count *
@@ -212,18 +223,24 @@ static u32 spm_first_qualified(const struct spm *ca)
 		if (!ca->gap[i].count)
 			continue;
 		last = i;
-		if ((u64)ca->gap[i].sum * 100 <= limit)
+		if ((u64)ca->gap[i].sum * 100 <= limit) {
+			*qualifies = true;
 			break;
+		}
 	}
 	return last;
 }
 
-/* gamma in 22.10 y0; 0 if a >= 1 */
+/* gamma in 22.10 y0; 0: no estimate, for a >= 1 */
 static u32 spm_gamma(const struct spm *ca)
 {
-	u32 k = spm_first_qualified(ca), i;
+	bool qualifies;
+	u32 k = spm_first_qualified(ca, &qualifies), i;
+	u32 without = qualifies ? SPM_BOUNDED : READ_ONCE(unqualified);
 	s64 n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, d, a, gamma;
 
+	if (without == SPM_NO_ESTIMATE)
+		return 0;
 	if (!k)
 		return spm_input(0);
 	for (i = 0; i <= k; i++) {
@@ -242,7 +259,9 @@ static u32 spm_gamma(const struct spm *ca)
 	if (a >= d)
 		return 0;
 	gamma = div64_s64(div_s64(sy * d - a * sx, n), d - a);
-	return gamma > 0 ? min_t(s64, gamma, spm_input(k)) : spm_input(k);
+	if (gamma <= 0)
+		return spm_input(k);
+	return min_t(s64, gamma, without == SPM_BOUNDED ? spm_input(k) : U32_MAX);
 }
 
 /* ssthresh = R / gamma, once there are samples enough */

@@ -12,18 +12,24 @@ from kernels.reference.inverted import Answer, Pair, Pairs
 INPUT_GAPS = (1.0, 1.5, 2.0, 4.0)
 """Of the pairs in turn, in units of y0."""
 LEAST_SAMPLES = 12
+NO_ESTIMATE, LINE, BOUNDED = range(3)
+"""Where no gap qualifies, which the thesis leaves open: the module's parameter `unqualified`."""
 
 
-def gamma(samples: Sequence[tuple[float, float]], beta: float = 1.05) -> float | None:
+def gamma(samples: Sequence[tuple[float, float]], beta: float = 1.05, unqualified: int = NO_ESTIMATE) -> float | None:
     """The gap at which the path's spare capacity would be used, from (input gap, output gap) of pairs.
 
-    None where the slope is not below one: the path has nothing to spare.
+    None where the slope is not below one: the path has nothing to spare. Where no gap qualifies there is none either (NO_ESTIMATE), or
+    gamma is where the line through all samples meets y = x (LINE, as if gamma0 were infinite), at most the widest gap (BOUNDED).
     """
     outputs: dict[float, list[float]] = {}
     for x, y in samples:
         outputs.setdefault(x, []).append(y)
     tested = sorted(outputs)
-    gamma_0 = next((x for x in tested if math.fsum(outputs[x]) / len(outputs[x]) <= beta * x), tested[-1])
+    qualified = next((x for x in tested if math.fsum(outputs[x]) / len(outputs[x]) <= beta * x), None)
+    if qualified is None and unqualified == NO_ESTIMATE:
+        return None
+    gamma_0 = tested[-1] if qualified is None else qualified
     if gamma_0 == tested[0]:
         return gamma_0
     points = [(x, y) for x, y in samples if x <= gamma_0]
@@ -33,7 +39,9 @@ def gamma(samples: Sequence[tuple[float, float]], beta: float = 1.05) -> float |
     if a >= 1:
         return None
     crossing = (mean_y - a * mean_x) / (1 - a)
-    return min(gamma_0, crossing) if crossing > 0 else gamma_0
+    if crossing <= 0:
+        return gamma_0
+    return crossing if qualified is None and unqualified == LINE else min(gamma_0, crossing)
 
 
 class Spm(Reno):
@@ -47,10 +55,12 @@ class Spm(Reno):
         ssthresh: float = 32.0,
         end_cwnd: float = 32.0,
         new: bool = True,
+        unqualified: int = NO_ESTIMATE,
     ) -> None:
-        """new: whether the connection has sent no data yet; else it is Reno's."""
+        """new: whether the connection has sent no data yet; else it is Reno's. unqualified: as for gamma()"""
         super().__init__(cwnd, now_s)
         self.ssthresh, self.end_cwnd = ssthresh if new else math.inf, end_cwnd
+        self.unqualified = unqualified
         self.pairs = Pairs()
         self.rtt_min = math.inf
         self.y0: float | None = None
@@ -118,7 +128,7 @@ class Spm(Reno):
     def _estimate(self) -> None:
         if len(self.samples) < LEAST_SAMPLES or self.y0 is None:
             return
-        gap = gamma(self.samples)
+        gap = gamma(self.samples, unqualified=self.unqualified)
         if gap is not None:
             self.ssthresh = float(max(2, math.floor(self.rtt_min / (gap * self.y0))))
 

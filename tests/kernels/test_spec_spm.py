@@ -14,7 +14,9 @@ from kernels.reference import spm
 from tests.harness import wire_rtts
 from tests.harness.harness import Flow, Hook, run_all
 from tests.harness.scenarios import idle_table_4_1, situations, standard
-from tests.spec_runs import follows
+from tests.spec_runs import follows, judge
+
+READINGS = (spm.NO_ESTIMATE, spm.LINE, spm.BOUNDED)
 
 
 def test_gaps_that_come_out_as_they_went_in_give_the_smallest() -> None:
@@ -26,7 +28,7 @@ def test_the_line_through_wider_gaps_meets_the_turning_point(a: float, b: float)
     """Below the turning point gamma = b / (1 - a) gaps come out as a x + b, above it as they went in (Yu section 4.3)."""
     turning = b / (1 - a)
     samples = [(x, max(x, a * x + b)) for x in spm.INPUT_GAPS * 3]
-    got = spm.gamma(samples)
+    got = spm.gamma(samples, unqualified=spm.BOUNDED)
     assert got is not None
     smallest = next((x for x in spm.INPUT_GAPS if max(x, a * x + b) <= 1.05 * x), spm.INPUT_GAPS[-1])
     assert got <= smallest
@@ -34,8 +36,22 @@ def test_the_line_through_wider_gaps_meets_the_turning_point(a: float, b: float)
         assert got == pytest.approx(min(smallest, turning))
 
 
-def test_a_slope_of_one_or_more_gives_no_estimate() -> None:
-    assert spm.gamma([(x, 2 * x) for x in spm.INPUT_GAPS * 3]) is None
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_slope_of_one_or_more_gives_no_estimate(reading: int) -> None:
+    """Whether no gap qualifies or, in the second case, 1.5 does: (1.575 - 1.06) / 0.5 is 1.03."""
+    assert spm.gamma([(x, 2 * x) for x in spm.INPUT_GAPS * 3], unqualified=reading) is None
+    assert spm.gamma([(1.0, 1.06), (1.5, 1.575), (2.0, 4.0), (4.0, 9.0)], unqualified=reading) is None
+
+
+@pytest.mark.parametrize(("reading", "expected"), [(spm.NO_ESTIMATE, None), (spm.LINE, 10.0), (spm.BOUNDED, 4.0)])
+def test_where_no_gap_qualifies_there_are_three_readings(reading: int, expected: float | None) -> None:
+    """y = 0.9 x + 1 meets y = x at 10, and the widest gap, 4, comes out as 4.6.
+
+    Of gaps that come out as 2.5 at least the widest qualifies, and the readings are one: y = 45/83 x + 143/83 meets y = x at 143/38.
+    """
+    got = spm.gamma([(x, 0.9 * x + 1) for x in spm.INPUT_GAPS * 3], unqualified=reading)
+    assert got == (None if expected is None else pytest.approx(expected))
+    assert spm.gamma([(x, max(x, 2.5)) for x in spm.INPUT_GAPS * 3], unqualified=reading) == pytest.approx(143 / 38)
 
 
 def reference(hook: Hook) -> spm.Spm:
@@ -48,6 +64,32 @@ def test_the_module_follows_the_specification(kernel: GuestKernel) -> None:
     """One packet, or 1 %: gaps are cut to 1/1024 y0 and whole microseconds."""
     got = follows(kernel, situations("spm"), reference, 1, 0.01)
     assert all(got[name].estimates == 1 and got[name].pairs >= 12 for name in ("growth", "delayed ACKs", "timeout"))
+
+
+def test_the_module_follows_the_specification_in_each_reading(kernel: GuestKernel) -> None:
+    """Where others fill the path no gap qualifies, and each reading has another threshold."""
+    others = tuple(Flow("reno", 40001 + i, 0.0, ((14.0, None),)) for i in range(3))
+    base = dataclasses.replace(standard("spm")["growth"], seconds=14)
+    scenarios = {
+        (start_s, reading): dataclasses.replace(
+            base,
+            flows=(*others, Flow("spm", 40000, start_s, ((14 - start_s, None),))),
+            params={"spm": {"unqualified": reading}},
+        )
+        for start_s in (5.0, 7.3, 9.1)
+        for reading in READINGS
+    }
+    wrong, found = [], {}
+    for (key, scenario), result in zip(scenarios.items(), run_all(kernel, list(scenarios.values())), strict=True):
+
+        def reference(hook: Hook, reading: int = key[1]) -> spm.Spm:
+            return spm.Spm(float(hook.cwnd), new=hook.delivered <= 1, unqualified=reading)
+
+        wrong += judge(f"start and reading {key}", scenario, result, reference, 1, 0.01)[1]
+        found[key] = estimates(list(result.flow()))
+    print(found)
+    assert not wrong, "\n".join(wrong)
+    assert any(len({*map(tuple, (found[start_s, reading] for reading in READINGS))}) == 3 for start_s in (5.0, 7.3, 9.1))
 
 
 def test_the_module_s_pairs_and_gaps_are_those_on_the_wire(kernel: GuestKernel) -> None:

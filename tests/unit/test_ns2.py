@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis.models import REGISTRY, simulator, yu2009_ns2
+from analysis.models import REGISTRY, simulator, yu2009_ns2, yu2009_spm
 from base.cache import sha256_of
 from benchmarks import ns2, reproduction_page
-from benchmarks.recorder import Recorder
+from benchmarks.recorder import Recorder, digest_of
+from kernels.reference import spm
 from schema.catalogue import catalogues
 from tests import lab
 
@@ -53,6 +54,18 @@ def test_a_row_has_what_a_start_up_to_a_threshold_sends_again(asked: Path) -> No
     assert asked.read_text().splitlines()[0] == f"{ns2.PARKING_LOT} 25 1 32 0.0 500 32.0 15"
 
 
+def test_a_row_has_what_spm_estimates_by_each_reading(asked: Path) -> None:
+    """Three starts at 0.45 s and y0 = 1 ms. In the first all gaps come out as they went in: 450 packets. In the second they come out as
+    0.9 x + 1, of which none qualifies: 32, 45 (at 10 ms) or 112 (at 4 ms). In the third the twelfth pair is lost: 32. A mean window."""
+    starts = [[*spm.INPUT_GAPS * 4][:14], [0.9 * x + 1 for x in spm.INPUT_GAPS * 4][:14], [1.0] * 11 + [-1000.0] * 3]
+    printed = [number for gaps in starts for number in (0.45, 0.001, *(gap / 1000 for gap in gaps))]
+    program = asked.parent / "ns"
+    program.write_text(program.read_text().replace('echo "$3" ', f"echo {' '.join(map(str, printed))} 62.8 "))
+    cells = " | ".join(["171 ± 241", "176 ± 238", "198 ± 222"] * 2)
+    assert list(ns2.pairs(ns2.asked, 1, 1, (25,)))[2:] == [f"| 25 | 57.0 ± 55.0 | {cells} |"]
+    assert asked.read_text().splitlines()[0] == f"{ns2.PAIRS} 25 1 32 0.0 500 10"
+
+
 def test_a_row_has_what_transfers_deliver(asked: Path) -> None:
     """The stand-in prints the third of its arguments, the seed; ns-2 prints connections first."""
     program = asked.parent / "ns"
@@ -81,6 +94,7 @@ def test_what_is_recorded_is_not_asked_again_unless_the_script_has_changed(asked
         assert Recorder(record, ns2.SCRIPTS, ns2.asked)(ns2.STAR, 20, 7, 5) == [7]
     assert asked.read_text() == f"{ns2.STAR} 20 7 5\n"
     assert simulator.read(record)[ns2.STAR.name] == {"20 7 5": [7]}
+    assert digest_of(ns2.PAIRS, ns2.SCRIPTS[ns2.PAIRS]) != sha256_of(ns2.PAIRS), "what a script reads counts as well"
     record.write_text(record.read_text().replace(sha256_of(ns2.STAR), sha256_of(ns2.PARKING_LOT)))
     assert simulator.read(record)[ns2.STAR.name]
     Recorder(record, ns2.SCRIPTS, ns2.asked)(ns2.PARKING_LOT, 25, 1)
@@ -101,8 +115,10 @@ def test_the_held_thresholds_are_those_of_table_4_1() -> None:
 
 def test_the_record_is_that_of_the_scripts_as_they_are() -> None:
     record = json.loads(simulator.NS2.read_text())
-    for script in (ns2.STAR, ns2.PARKING_LOT):
-        assert record[script.name]["digest"] == sha256_of(script)
+    for script, read in ns2.SCRIPTS.items():
+        assert record[script.name]["digest"] == digest_of(script, read)
+    for rate in (25, 50):
+        assert len(yu2009_spm.recorded(rate, spm.NO_ESTIMATE)) >= 90
     assert len(yu2009_ns2.over("miss", "reno", 1.35)) == len(yu2009_ns2.over("js", "reno", 1.05)) >= 8
     assert len(yu2009_ns2.over("js", "iss", 1.35, yu2009_ns2.DROPPED)) >= 8
     for rate, thresholds in yu2009_ns2.HELD.items():
@@ -133,6 +149,17 @@ def test_windows_in_ns2_grow_by_a_packet_in_two_round_trips() -> None:
     """From 32 packets on, 0.44 s each, as long as nothing waits or is lost: 22.7 packets in 20 s."""
     grown = ns2.window(400, 1, 0.0, 60) - ns2.window(400, 1, 0.0, 40)
     assert grown == pytest.approx(20 / 0.88, rel=0.02)
+
+
+@pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
+def test_pairs_in_ns2_find_an_idle_path_as_wide_as_its_access_link() -> None:
+    """Before others start: 1040 bytes at 50 Mbit/s are 166.4 us; out and back 0.44 s and the times of both packets on six links."""
+    numbers = ns2.asked(ns2.PAIRS, 400, 1, 32, 0.0, 0.0, 1)
+    rtt_s = 0.44 + 1040 * 8 * (2 / 50e6 + 4 / 400e6) + 320 * (2 / 50e6 + 4 / 400e6)
+    assert numbers[:2] == pytest.approx([rtt_s, 166.4e-6], abs=1e-7)
+    times = [1.0, *spm.INPUT_GAPS * 4][1:15]
+    assert numbers[2:16] == pytest.approx([166.4e-6 * x for x in times], rel=0.3)
+    assert list(yu2009_spm.estimates(numbers, spm.NO_ESTIMATE)) == [pytest.approx(rtt_s / 166.4e-6, rel=0.01)]
 
 
 @pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
