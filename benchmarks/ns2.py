@@ -119,7 +119,9 @@ def held(ask: Ask, seeds: int, jobs: int) -> Iterator[str]:
 
 def pairs(ask: Ask, seeds: int, jobs: int, rates: Sequence[int] = PAIRS_MBPS) -> Iterator[str]:
     """Markdown, a row per rate: SPM's mean ± deviation in Table 4-1, and those of each reading over all starts."""
-    columns = [f"{words}{hosts}" for hosts in ("", ", hosts take up to 0.333 ms") for words in yu2009_spm.READINGS.values()]
+    columns = [
+        f"{words}{hosts}" for hosts in ("", ", hosts take up to 0.333 ms") for words in yu2009_spm.READINGS.values()
+    ]
     yield f"| Mbit/s | thesis | {' | '.join(columns)} |"
     yield f"|---|---{'|---' * len(columns)}|"
     with ThreadPoolExecutor(jobs) as pool:

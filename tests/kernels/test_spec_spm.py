@@ -89,7 +89,9 @@ def test_the_module_follows_the_specification_in_each_reading(kernel: GuestKerne
         found[key] = estimates(list(result.flow()))
     print(found)
     assert not wrong, "\n".join(wrong)
-    assert any(len({*map(tuple, (found[start_s, reading] for reading in READINGS))}) == 3 for start_s in (5.0, 7.3, 9.1))
+    assert any(
+        len({*map(tuple, (found[start_s, reading] for reading in READINGS))}) == 3 for start_s in (5.0, 7.3, 9.1)
+    )
 
 
 def test_the_module_s_pairs_and_gaps_are_those_on_the_wire(kernel: GuestKernel) -> None:
