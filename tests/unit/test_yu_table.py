@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.reproduction.yu2009_table import FAIR, deviation, samples
+from analysis.reproduction.yu2009_table import FAIR, METRIC, by_start, deviation, shares_by_run
 from analysis.results import Run
 from schema.catalogue import catalogues
 from tests import lab
@@ -38,7 +38,7 @@ def test_starts_of_one_run_are_each_a_sample_and_the_first_is_the_same_in_two_ex
     alone = starts("spm", 25, 40.0)
     found = {"f1": 40.0, "f2": 50.0, "f10": 60.0, "f3": None, "x1": 7.0}
     several = dataclasses.replace(alone[0], metrics={"slow_start_ssthresh_packets": found})
-    assert samples([*alone, several])["spm", 25.0] == [40.0, 50.0, 60.0]
+    assert by_start([*alone, several])["spm", 25.0] == {(1, 1): 40.0, (1, 2): 50.0, (1, 10): 60.0}
 
 
 def test_the_first_of_ten_starts_is_the_one_that_a_run_of_its_own_has() -> None:
@@ -78,7 +78,7 @@ def test_each_cell_is_held_against_the_printed_mean_and_deviation() -> None:
     assert [(one.published, one.holds) for one in checks.values()] == [
         (1071.3, False), (183.8, False), (2563.9, True), (447.9, True)
     ]  # fmt: skip
-    assert samples(bwe)["astart_bwe", 400.0] == [500, 501, 502, 503, 504]
+    assert list(by_start(bwe)["astart_bwe", 400.0].values()) == [500, 501, 502, 503, 504]
     assert not decided(TABLE_4_1, starts("hoe", 400, 2564))  # one start has no interval
 
 
@@ -89,15 +89,26 @@ def test_the_right_windows_are_those_beside_the_printed_table() -> None:
     assert {rate: fair[rate] for rate in FAIR} == FAIR
 
 
-def test_spm_s_estimates_lie_further_apart_than_bwe_s_where_they_do_at_each_bandwidth() -> None:
-    rates = (25, 50, 100)
-    wide = [run for rate in rates for run in starts("spm", rate, rate, 2 * rate, 3 * rate + rate / 100)]
-    close = [run for rate in rates for run in starts("astart_bwe", rate, 400, 410, 420)]
-    (check,) = (one for one in decided(TABLE_4_1, [*wide, *close]) if one.part == "7")
+def several(cca: str, rate: int, *runs: list[float]) -> list[Run]:
+    """A run for each list, of as many starts as it has estimates."""
+    return [
+        dataclasses.replace(run, metrics={METRIC: {f"f{i}": value for i, value in enumerate(estimates, start=1)}})
+        for run, estimates in zip(starts(cca, rate, *(0.0 for _ in runs)), runs, strict=True)
+    ]
+
+
+def test_spm_s_estimates_lie_further_apart_than_bwe_s_where_they_do_run_by_run() -> None:
+    """Deviation over mean of 32, 32, 32, 32, 200 is 75.1 / 65.6; of five from 360 to 400 a twentieth."""
+    spm = several("spm", 25, [32, 32, 32, 32, 200], [32, 32, 32, 200, 210], [32, 32, 90, 200, 500])
+    close = several("astart_bwe", 25, [360, 370, 380, 390, 400], [350, 370, 380, 390, 400], [360, 370, 380, 390, 420])
+    shares = shares_by_run(by_start(spm)["spm", 25.0])
+    assert shares[1] == pytest.approx(75.13 / 65.6, rel=1e-3)
+    (check,) = (one for one in decided(TABLE_4_1, [*spm, *close]) if one.part == "7")
     assert check.holds and not check.undecided
-    other = [run for rate in rates for run in starts("astart_bwe", rate, 100, 900, 1700 + rate)]
-    (check,) = (one for one in decided(TABLE_4_1, [*wide, *other]) if one.part == "7")
+    wide = several("astart_bwe", 25, [1, 1, 1, 1, 900], [1, 1, 1, 1, 910], [1, 1, 1, 1, 905])
+    (check,) = (one for one in decided(TABLE_4_1, [*spm, *wide]) if one.part == "7")
     assert not check.holds and not check.undecided
+    assert not [one for one in decided(TABLE_4_1, starts("spm", 100, 1.0, 2.0)) if one.part == "7"], "a start a run"
 
 
 def test_bwe_is_nearest_to_the_right_window_at_moderate_congestion_or_not() -> None:
