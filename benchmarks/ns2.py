@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of Yu 2009 in ns-2, the thesis' own simulator, beside what the thesis prints.
 
-    ./warpbed exec python -m benchmarks.ns2 [windows | held | pairs | transfers | starts] [--seeds N] [--record] [--page]
+    ./warpbed exec python -m benchmarks.ns2 [windows | held | pairs | transfers | starts | graphs] [--seeds N] [--record] [--page]
 
 As root: apt-get install ns2 (Debian 12 has 2.35; the thesis used 2.28). No run of Warpbed takes part: what the thesis leaves open is right
 where ns-2 then has the thesis' numbers.
@@ -11,6 +11,7 @@ where ns-2 then has the thesis' numbers.
   pairs      what SPM estimates there from packet pairs, for each reading of what it does where no gap qualifies (Table 4-1)
   transfers  Reno's connections of Figs 2-2 and 2-3 at 16 Mbit/s, for delays of the access links, which are lost with Fig 2-2
   starts     what LISS, ISS and JS deliver there in all, over Reno, at 20 Mbit/s (Figs 2-3B, 2-5B and 2-8B)
+  graphs     what MISS and JS deliver on random graphs, over Reno (Figs 2-11 to 2-16); half an hour on two cores
 
 --record keeps what ns-2 printed in docs/reproduction/ns2.json, by the script and its arguments, and does not ask again for what is
 there; what a changed script has printed goes. analysis/models/yu2009_ns2.py shows with it which contradictions are ns-2's, too.
@@ -28,17 +29,20 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from analysis.models import simulator, yu2009_spm
+from analysis.models import simulator, yu2009_graphs, yu2009_spm
 from analysis.models.yu2009_ns2 import ACCESS_MS as STARTS_ACCESS_MS
 from analysis.models.yu2009_ns2 import CROSS_SSTHRESH as FIRST_SSTHRESH
 from analysis.models.yu2009_ns2 import GROWTH_S as UNTIL_S
 from analysis.models.yu2009_ns2 import HELD, HELD_HOSTS_S, HOSTS_S, IN_S, STAR_UNTIL_S, STARTS_MBPS
+from benchmarks import ns2_graphs
 from benchmarks.recorder import Ask, Recorder
 from benchmarks.reproduction_page import show
 from schema.catalogue import catalogues
 
-PARKING_LOT, STAR, PAIRS = (Path(__file__).parent / f"ns2_{name}.tcl" for name in ("parking_lot", "star", "pairs"))
-SCRIPTS = {PARKING_LOT: (), STAR: (), PAIRS: (PARKING_LOT,)}
+PARKING_LOT, STAR, PAIRS, GRAPH = (
+    Path(__file__).parent / f"ns2_{name}.tcl" for name in ("parking_lot", "star", "pairs", "graph")
+)
+SCRIPTS = {PARKING_LOT: (), STAR: (), PAIRS: (PARKING_LOT,), GRAPH: ()}
 """Each with the scripts that it reads."""
 ENTRY, TABLE = "yu2009-claim4.6.3", "yu2009-tab4.1"
 RATES_MBPS = (25, 50)
@@ -48,12 +52,16 @@ OVERHEAD_S = HELD_HOSTS_S[1]
 STAR_MBPS, STAR_OVERHEAD_S = 16, HOSTS_S[1]
 ACCESS_MS = (1, 5, 10, 15, 20, 25, 30, 35, 40)
 PAIRS_MBPS = (25, 50, 100)
+GRAPH_STARTS = ("miss", "js")
 STARTS, SHAPES = ("liss", "iss", "miss", "js"), (1.35, 1.05)
 
 
 def asked(script: Path, *arguments: float | str) -> list[float]:
     """The numbers that ns-2 prints. Raises CalledProcessError where it fails."""
-    done = subprocess.run(["ns", str(script), *map(str, arguments)], check=True, capture_output=True, text=True)
+    network = ns2_graphs.lines(int(arguments[0]), int(arguments[1])) if script == GRAPH else ""
+    done = subprocess.run(
+        ["ns", str(script), *map(str, arguments)], input=network, check=True, capture_output=True, text=True
+    )
     return [float(word) for word in done.stdout.split()]
 
 
@@ -193,12 +201,37 @@ def starts(ask: Ask, seeds: int, jobs: int, delays_ms: Sequence[int] = STARTS_AC
             yield f"| {row[0]} | {row[1]} ms | {' | '.join(cells)} |"
 
 
+def graphs(ask: Ask, seeds: int, jobs: int) -> Iterator[str]:
+    """Markdown, a row per size: each start's packets of the first 5 s, and in all, over Reno's; mean, least and largest of the graphs."""
+    names = [kind.upper() for kind in GRAPH_STARTS]
+    yield f"| nodes | length | {' | '.join(f'{name}, first 5 s | {name}, in all' for name in names)} |"
+    yield f"|---|---{'|---' * 2 * len(names)}|"
+    with ThreadPoolExecutor(jobs) as pool:
+        runs = {
+            (nodes, kind): [
+                pool.submit(ask, GRAPH, *yu2009_graphs.asked(nodes, graph, kind)[1:]) for graph in range(1, seeds + 1)
+            ]
+            for nodes in yu2009_graphs.UNTIL_S
+            for kind in ("reno", *GRAPH_STARTS)
+        }
+        for nodes, length_s in yu2009_graphs.UNTIL_S.items():
+            reno = [run.result() for run in runs[nodes, "reno"]]
+            cells = []
+            for kind in GRAPH_STARTS:
+                start = [run.result() for run in runs[nodes, kind]]
+                for what in (yu2009_graphs.EARLY, yu2009_graphs.WHOLE):
+                    ratios = [one[what] / plain[what] for one, plain in zip(start, reno, strict=True)]
+                    cells.append(f"{statistics.fmean(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
+            yield f"| {nodes} | {length_s} s | {' | '.join(cells)} |"
+
+
 TABLES: dict[str, Callable[[Ask, int, int], Iterator[str]]] = {
     "windows": windows,
     "held": held,
     "pairs": pairs,
     "transfers": transfers,
     "starts": starts,
+    "graphs": graphs,
 }
 
 

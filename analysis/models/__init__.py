@@ -15,6 +15,7 @@ from analysis.models import (
     tokuda2003,
     yu2009,
     yu2009_gaps,
+    yu2009_graphs,
     yu2009_ns2,
 )
 from analysis.models.checks import REGISTRY, Check, deciders
@@ -34,5 +35,6 @@ __all__ = [
     "tokuda2003",
     "yu2009",
     "yu2009_gaps",
+    "yu2009_graphs",
     "yu2009_ns2",
 ]
