@@ -11,7 +11,7 @@ where ns-2 then has the thesis' numbers.
   pairs      what SPM estimates there from packet pairs, for each reading of what it does where no gap qualifies (Table 4-1)
   transfers  Reno's connections of Figs 2-2 and 2-3 at 16 Mbit/s, for delays of the access links, which are lost with Fig 2-2
   starts     what LISS, ISS and JS deliver there in all, over Reno, at 20 Mbit/s (Figs 2-3B, 2-5B and 2-8B)
-  graphs     what MISS and JS deliver on random graphs, over Reno (Figs 2-11 to 2-16); half an hour on two cores
+  graphs     what MISS and JS deliver on random graphs, over Reno (Figs 2-11 to 2-16)
 
 --record keeps what ns-2 printed in docs/reproduction/ns2.json, by the script and its arguments, and does not ask again for what is
 there; what a changed script has printed goes. analysis/models/yu2009_ns2.py shows with it which contradictions are ns-2's, too.
@@ -52,7 +52,6 @@ OVERHEAD_S = HELD_HOSTS_S[1]
 STAR_MBPS, STAR_OVERHEAD_S = 16, HOSTS_S[1]
 ACCESS_MS = (1, 5, 10, 15, 20, 25, 30, 35, 40)
 PAIRS_MBPS = (25, 50, 100)
-GRAPH_STARTS = ("miss", "js")
 STARTS, SHAPES = ("liss", "iss", "miss", "js"), (1.35, 1.05)
 
 
@@ -203,7 +202,7 @@ def starts(ask: Ask, seeds: int, jobs: int, delays_ms: Sequence[int] = STARTS_AC
 
 def graphs(ask: Ask, seeds: int, jobs: int) -> Iterator[str]:
     """Markdown, a row per size: each start's packets of the first 5 s, and in all, over Reno's; mean, least and largest of the graphs."""
-    names = [kind.upper() for kind in GRAPH_STARTS]
+    names = [kind.upper() for kind in yu2009_graphs.STARTS]
     yield f"| nodes | length | {' | '.join(f'{name}, first 5 s | {name}, in all' for name in names)} |"
     yield f"|---|---{'|---' * 2 * len(names)}|"
     with ThreadPoolExecutor(jobs) as pool:
@@ -212,12 +211,12 @@ def graphs(ask: Ask, seeds: int, jobs: int) -> Iterator[str]:
                 pool.submit(ask, GRAPH, *yu2009_graphs.asked(nodes, graph, kind)[1:]) for graph in range(1, seeds + 1)
             ]
             for nodes in yu2009_graphs.UNTIL_S
-            for kind in ("reno", *GRAPH_STARTS)
+            for kind in ("reno", *yu2009_graphs.STARTS)
         }
         for nodes, length_s in yu2009_graphs.UNTIL_S.items():
             reno = [run.result() for run in runs[nodes, "reno"]]
             cells = []
-            for kind in GRAPH_STARTS:
+            for kind in yu2009_graphs.STARTS:
                 start = [run.result() for run in runs[nodes, kind]]
                 for what in (yu2009_graphs.EARLY, yu2009_graphs.WHOLE):
                     ratios = [one[what] / plain[what] for one, plain in zip(start, reno, strict=True)]

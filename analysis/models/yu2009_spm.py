@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from analysis.models import simulator
-from analysis.models.yu2009_ns2 import CROSS_SSTHRESH, GROWTH_S, HELD_HOSTS_S, SEEDS
+from analysis.models.yu2009_ns2 import CROSS_SSTHRESH, GROWTH_S, SEEDS
 from kernels.reference import spm
 
 SCRIPT = "ns2_pairs.tcl"
@@ -45,7 +45,7 @@ def asked(mbps: int, seed: int, hosts_s: float) -> tuple[str, int, int, int, flo
     return SCRIPT, mbps, seed, CROSS_SSTHRESH, hosts_s, GROWTH_S, STARTS
 
 
-def recorded(mbps: int, reading: int) -> list[float]:
-    """Estimates (packets) of all runs that are kept of a rate."""
-    runs = (simulator.numbers(*asked(mbps, seed, hosts_s)) for hosts_s in HELD_HOSTS_S for seed in SEEDS)
+def recorded(mbps: int, hosts_s: float, reading: int) -> list[float]:
+    """Estimates (packets) of all runs that are kept of a rate and of what hosts take for a packet."""
+    runs = (simulator.numbers(*asked(mbps, seed, hosts_s)) for seed in SEEDS)
     return [estimate for run in runs if run for estimate in estimates(run, reading)]

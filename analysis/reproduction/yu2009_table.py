@@ -2,9 +2,8 @@
 """Yu 2009 Table 4-1: means and standard deviations of the estimated thresholds, cell by cell.
 
 The thesis has 100 samples of each, here each start is one; those of one run, 45 s apart, count as independent. Whose estimates lie further
-apart is asked run by run.
-ERE's cells are left to the claim that it stays below 32: the table has raw
-estimates, and one below the first threshold of 32 leaves that as it is, so that no socket shows it.
+apart is asked run by run. ERE's cells are left to the claim that it stays below 32: the table has raw estimates, and one below the first
+threshold of 32 leaves that as it is, so that no socket shows it.
 """
 
 from __future__ import annotations

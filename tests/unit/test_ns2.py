@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import statistics
 from pathlib import Path
 
 import pytest
@@ -171,14 +172,24 @@ def test_the_record_is_that_of_the_scripts_as_they_are() -> None:
     record = json.loads(simulator.NS2.read_text())
     for script, read in ns2.SCRIPTS.items():
         assert record[script.name]["digest"] == digest_of(script, read)
-    for rate in (25, 50):
-        assert len(yu2009_spm.recorded(rate, spm.NO_ESTIMATE)) >= 90
     for nodes in yu2009_graphs.UNTIL_S:
         assert len(yu2009_graphs.over_reno(nodes, "js", yu2009_graphs.WHOLE)) >= 5
     assert len(yu2009_ns2.over("miss", "reno", 1.35)) == len(yu2009_ns2.over("js", "reno", 1.05)) >= 8
     assert len(yu2009_ns2.over("js", "iss", 1.35, yu2009_ns2.DROPPED)) >= 8
     for rate, thresholds in yu2009_ns2.HELD.items():
         assert all(len(yu2009_ns2.sent_again(rate, packets)) >= 6 for packets in thresholds.values())
+
+
+@pytest.mark.parametrize("hosts_s", yu2009_ns2.HELD_HOSTS_S)
+@pytest.mark.parametrize("rate", ns2.PAIRS_MBPS)
+def test_the_reading_of_spm_is_the_one_whose_mean_is_nearest_to_table_4_1(rate: int, hosts_s: float) -> None:
+    printed = {row["Bandwidth_mbps"]: row["SPM_avg"] for row in ns2.printed_rows(ns2.TABLE)}[rate]
+    found = {reading: yu2009_spm.recorded(rate, hosts_s, reading) for reading in yu2009_spm.READINGS}
+    assert all(len(estimates) >= 45 for estimates in found.values())
+    apart = {reading: abs(statistics.fmean(estimates) - printed) for reading, estimates in found.items()}
+    assert min(apart, key=lambda reading: apart[reading]) == spm.NO_ESTIMATE
+    crowded = [(x, 0.9 * x + 1) for x in spm.INPUT_GAPS]
+    assert spm.gamma(crowded) is spm.gamma(crowded, unqualified=spm.NO_ESTIMATE) is None, "the default"
 
 
 @pytest.mark.parametrize(("more", "holds"), [(1.02, True), (0.97, False)])
