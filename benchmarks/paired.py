@@ -28,15 +28,19 @@ duration: {duration}
 topology: {{name: line, params: {{rate: {rate}, delay: 25ms, buffer: {buffer}}}}}
 flows:
   - {{name: f1, cca: cubic, from: s1, to: d1}}
-"""
+{more}"""
+SECOND = "  - {name: f2, cca: cubic, from: s1, to: d1}\n"
 RUNS = {
     "5 s at 10 Mbit/s": {"duration": "5s", "rate": "10mbit", "buffer": "125KB"},
     "60 s at 100 Mbit/s": {"duration": "60s", "rate": "100mbit", "buffer": "1250KB"},
     "11 s at 1 Gbit/s": {"duration": "11s", "rate": "1gbit", "buffer": "12500KB"},
+    "150 s at 0.8 Mbit/s, two flows": {"duration": "150s", "rate": "800kbit", "buffer": "15p", "more": SECOND},
 }
 SMALLEST = next(iter(RUNS))
-NOTHING = "nothing to do"
-CASES = ("check", NOTHING, "collect", *RUNS)
+NOTHING, QUICKSTART = "nothing to do", "quickstart"
+CASES = ("check", NOTHING, "collect", *RUNS, QUICKSTART)
+QUICKSTART_FILE = "experiments/quickstart.yml"
+"""Each checkout runs its own: twelve runs of 60 s on two cores."""
 
 
 def cpu_s(command: Sequence[str], checkout: Path) -> float:
@@ -57,17 +61,19 @@ def _children_s() -> float:
 def command_of(case: str, folder: Path, number: int, existing: Path) -> list[str]:
     """The command of a case; number: of the repetition, which has results of its own. existing: results that are there already."""
     if case == "check":
-        return ["check", "experiments/quickstart.yml"]
+        return ["check", QUICKSTART_FILE]
     if case == "collect":
         (capture,) = existing.glob("paired/*/raw/s1-eth0.pcap")
         return ["collect", str(capture), "--out", str(folder / f"collected-{number}")]
     results = existing if case == NOTHING else folder / f"results-{number}"
+    if case == QUICKSTART:
+        return ["run", QUICKSTART_FILE, f"--results={results}"]
     return ["run", str(experiment(SMALLEST if case == NOTHING else case, folder)), "--jobs=1", f"--results={results}"]
 
 
 def experiment(name: str, folder: Path) -> Path:
     file = folder / f"{name.replace('/', ' ').replace(' ', '-')}.yml"
-    file.write_text(EXPERIMENT.format(**RUNS[name]))
+    file.write_text(EXPERIMENT.format(**{"more": "", **RUNS[name]}))
     return file
 
 
@@ -92,12 +98,12 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name contains this")
     options = parser.parse_args()
     checkouts = {"here": ROOT, "other": options.other.resolve()}
-    print(f"{'case':20} {'other, CPU s':>13} {'here':>8} {'ratio':>7}")
+    print(f"{'case':30} {'other, CPU s':>13} {'here':>8} {'ratio':>7}")
     for case in (case for case in CASES if options.only in case):
         with tempfile.TemporaryDirectory(prefix="warpbed-paired-", dir="/var/tmp") as folder:
             seconds = measure(case, checkouts, options.times, Path(folder))
         other, here = (statistics.median(seconds[name]) for name in ("other", "here"))
-        print(f"{case:20} {other:13.2f} {here:8.2f} {here / other:7.2f}", flush=True)
+        print(f"{case:30} {other:13.2f} {here:8.2f} {here / other:7.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from testbed.commands.arguments import results
 from testbed.commands.output import add_format, render, spoken_aside
 from testbed.commands.prepared import answered_ids, as_written
 from testbed.engine import options as engine
+from testbed.reproduction import costs
 from testbed.reproduction.bindings import BEYOND, Bindings, Bound, chosen, read
 from testbed.reproduction.costs import duration
 from testbed.reproduction.deciding import Decider, counts
@@ -85,7 +86,7 @@ def main(options: argparse.Namespace) -> int:
     kept = {
         file: one for name in (*bindings.theses, *BEYOND) for file, one in recorded.read(options.record, name).items()
     }
-    decider = Decider(bindings, options.results.resolve(), kept)
+    decider = Decider(bindings, options.results.resolve(), kept, costs.read(options.record))
     asked = {entry.id for entry in entries}
     chosen_files = [bound for bound in bindings.experiments if asked & {*bound.entries}]
     if options.beyond:

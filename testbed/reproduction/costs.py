@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long and how much disk the runs that are missing take: their virtual seconds times the bottleneck's rate, at a measured speed.
 
-The speed is that of the experiment's own runs, else the median of the others' which are asked for; where those are few, the one below.
+The speed is that of the experiment's own runs. Without any it is the one that `benchmarks.reproduction_cost` has measured and recorded for
+that experiment, times how fast this machine was with others; without a record the median of the others' which are asked for, and
+where those are few the one below.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from analysis.errors import ResultsError
 from analysis.results import Run
 from plan.model import Plan
 
@@ -28,6 +34,8 @@ ENOUGH_EXPERIMENTS = 5
 """Whose speeds tell what another one's may be."""
 ENOUGH_S = 20.0
 """Of runs beyond their start: less says nothing of a machine's speed."""
+SPEEDS = "speeds.json"
+"""Beside the recorded runs: experiment file → `Measured`."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,48 @@ class Cost:
         )
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What one run of an experiment took, on an idle machine: virtual seconds, Gbit, wall seconds of its guest, bytes that stay."""
+
+    virtual_s: float
+    gbit: float
+    wall_s: float
+    kept_bytes: float
+
+    @property
+    def speed(self) -> float:
+        """Virtual Gbit a wall second, beyond the start."""
+        return self.gbit / max(self.wall_s - START_S, 0.1)
+
+    @property
+    def bytes_per_s(self) -> float:
+        return self.kept_bytes / self.virtual_s
+
+
+def read(folder: Path) -> dict[str, Measured]:
+    """Experiment file → what one of its runs took; nothing without a record.
+
+    Raises ResultsError where the file is not one of ours.
+    """
+    file = folder / SPEEDS
+    if not file.exists():
+        return {}
+    try:
+        rows = json.loads(file.read_text(encoding="utf-8"))
+        return {name: Measured(**{key: float(value) for key, value in row.items()}) for name, row in rows.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ResultsError(
+            f"{file}: not a record of speeds ({error}); `./warpbed exec python -m benchmarks.reproduction_cost` writes it"
+        ) from error
+
+
+def write(folder: Path, measured: Mapping[str, Measured]) -> None:
+    """A line for each experiment."""
+    lines = [f" {json.dumps(name)}: {json.dumps(dataclasses.asdict(one))}" for name, one in sorted(measured.items())]
+    (folder / SPEEDS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
 def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -88,28 +138,42 @@ def rate_bps(plan: Plan) -> float:
     return float(min(rates, default=1_000_000))
 
 
-def of_plans(plans: Iterable[Plan], keep: str | None, speed: float = GBIT_PER_S) -> Cost:
-    """keep: captures.keep of the experiment."""
+def gbit_of(plan: Plan) -> float:
+    """What passes a full bottleneck in the whole run."""
+    return plan.duration_s * rate_bps(plan) / 1e9
+
+
+def of_plans(
+    plans: Iterable[Plan], keep: str | None, speed: float = GBIT_PER_S, bytes_per_s: float | None = None
+) -> Cost:
+    """keep: captures.keep of the experiment; bytes_per_s: what stays of a virtual second, where that was measured."""
     total = Cost()
     for plan in plans:
-        gbit = plan.duration_s * rate_bps(plan) / 1e9
+        gbit = gbit_of(plan)
         rows = SAMPLES_BYTES_PER_S * plan.duration_s
         rows += BYTES_PER_GBIT["records"] * gbit if plan.captures or plan.tcp_probe else 0.0
         captured = BYTES_PER_GBIT["captures"] * gbit if plan.captures else 0.0
         stays = captured if keep in (None, "always") else 0.0
-        total += Cost(1, plan.duration_s, gbit, START_S + gbit / speed, rows + stays, rows + captured)
+        kept = rows + stays if bytes_per_s is None else bytes_per_s * plan.duration_s
+        total += Cost(1, plan.duration_s, gbit, START_S + gbit / speed, kept, rows + captured)
     return total
 
 
 def speed(runs: Sequence[tuple[Run, Plan]]) -> float | None:
     """Virtual Gbit a wall second of an experiment's newest EXAMPLES runs; None where they are too short to tell."""
     timed = [
-        (plan.duration_s * rate_bps(plan) / 1e9, wall_s - START_S)
+        (gbit_of(plan), wall_s - START_S)
         for run, plan in list(runs)[-EXAMPLES:]
         if isinstance(wall_s := run.timing.get("wall_s"), int | float) and wall_s > 2 * START_S
     ]
     wall = sum(one for _, one in timed)
     return sum(one for one, _ in timed) / wall if wall > ENOUGH_S else None
+
+
+def pace(pairs: Iterable[tuple[float | None, float | None]]) -> float:
+    """How fast this machine is beside that of the record: median over experiments whose speed is known here (first) and there."""
+    known = [here / there for here, there in pairs if here and there]
+    return statistics.median(known) if len(known) >= ENOUGH_EXPERIMENTS else 1.0
 
 
 def usual(speeds: Iterable[float | None]) -> float:

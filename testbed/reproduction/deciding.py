@@ -27,7 +27,7 @@ from testbed.commands.prepared import answered_ids
 from testbed.experiments import Prepared, prepare
 from testbed.identity import newest_of
 from testbed.reproduction.bindings import Bindings, Bound
-from testbed.reproduction.costs import Cost, of_plans, speed, usual
+from testbed.reproduction.costs import Cost, Measured, of_plans, pace, speed, usual
 from testbed.results import Results
 
 
@@ -56,9 +56,16 @@ class Standing:
 class Decider:
     """Reads each experiment's file and runs once."""
 
-    def __init__(self, bindings: Bindings, results: Path, recorded: Mapping[str, Recorded] | None = None) -> None:
-        """recorded: experiment file → runs of others, in place of those that are not in `results`"""
-        self._bindings, self._results, self._recorded = bindings, results, recorded or {}
+    def __init__(
+        self,
+        bindings: Bindings,
+        results: Path,
+        recorded: Mapping[str, Recorded] | None = None,
+        measured: Mapping[str, Measured] | None = None,
+    ) -> None:
+        """recorded: experiment file → runs of others, in place of those that are not in `results`; measured: → what one run took"""
+        self._bindings, self._results = bindings, results
+        self._recorded, self._measured = recorded or {}, measured or {}
         self._standings: dict[Path, Standing] = {}
 
     def forget(self, bound: Bound) -> None:
@@ -101,11 +108,14 @@ class Decider:
     def cost(self, bounds: Sequence[Bound]) -> Cost:
         """Of what is missing."""
         standings = [self.standing(bound) for bound in bounds]
-        otherwise = usual(speed(standing.done) for standing in standings)
-        total = Cost()
-        for standing in standings:
+        here = [speed(standing.done) for standing in standings]
+        there = [self._measured.get(bound.file) for bound in bounds]
+        faster = pace((own, one.speed if one else None) for own, one in zip(here, there, strict=True))
+        otherwise, total = usual(here), Cost()
+        for standing, own, one in zip(standings, here, there, strict=True):
             keep = standing.prepared.experiment.captures.keep
-            total += of_plans(standing.unfolded, keep, speed(standing.done) or otherwise)
+            known = own or (one.speed * faster if one else otherwise)
+            total += of_plans(standing.unfolded, keep, known, one.bytes_per_s if one else None)
         return total
 
     def decide(self, entry: Entry) -> Judged:
