@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from base.text import clean
+
+NUMBER = re.compile(r"\d[\d.]*")
 
 
 def text(plain: str) -> str:
@@ -17,6 +22,19 @@ def cell(plain: str) -> str:
 
 def short(plain: str, most: int = 300) -> str:
     return plain if len(plain) <= most else plain[: most - 1].rsplit(" ", 1)[0] + " …"
+
+
+def few(sentences: Iterable[str], most: int = 3) -> str:
+    """Of sentences that differ in numbers alone the first, and how many are like it; of kinds that many, and how many more there are."""
+    kinds: dict[str, list[str]] = {}
+    for sentence in dict.fromkeys(sentences):
+        kinds.setdefault(NUMBER.sub("#", sentence), []).append(sentence)
+    shown = [
+        f"{alike[0]} ({len(alike) - 1} more with other numbers)" if len(alike) > 1 else alike[0]
+        for alike in kinds.values()
+    ]
+    left = f"{len(shown) - most} more" if len(shown) > most else ""
+    return "; ".join([*shown[:most], *filter(None, [left])])
 
 
 def anchor(name: str) -> str:

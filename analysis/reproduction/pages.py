@@ -9,7 +9,7 @@ from pathlib import Path
 from analysis.reproduction import beyond_pages, learned, recorded
 from analysis.reproduction.beyond import Beyond
 from analysis.reproduction.figures import draw
-from analysis.reproduction.markdown import anchor, cell, entry_link, file_link, short, text
+from analysis.reproduction.markdown import anchor, cell, entry_link, few, file_link, short, text
 from analysis.reproduction.outcomes import Evidence, Judged
 from analysis.reproduction.recorded import Recorded
 from base.files import replace_bytes
@@ -144,7 +144,7 @@ def _over_all(
     if against:
         yield "\n## What contradicts\n\n| entry | what | shown by | why |\n|---|---|---|---|\n"
         for one in against:
-            shown = "; ".join(dict.fromkeys(e.says for e in one.evidence if e.explains and e.held == "holds"))
+            shown = few(e.says for e in one.evidence if e.explains and e.held == "holds")
             if not one.explained:
                 shown = f"in part: {shown}" if shown else "unexplained"
             yield f"| {entry_link(one.entry.id)} | {cell(one.entry.title)} | {cell(shown)} | {cell(short(one.reason))} |\n"
