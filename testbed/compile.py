@@ -50,7 +50,8 @@ MOST_RANGES = 16
 """warp_rxbatch takes as many; connections beyond them are read one packet at a time, which is slower and no different."""
 HOLD_MS, MOST_HOLD_MS = 20, 1000
 """How long data of a batched connection waits: the module's own value, and the most for very many."""
-MANY_START_BYTES = 128 * 1024
+MANY_START_BYTES = 32 * 1024
+"""Twice what iperf3's control connection carries in either direction for its most streams, 128: 14 570 and 16 686 bytes."""
 GRACE_S = 60.0
 """Virtual or real seconds that applications get after the end to finish by themselves."""
 
@@ -364,8 +365,7 @@ def _ranges(ports: Iterable[int]) -> str:
 def _batch_sizes(experiment: Experiment) -> dict[str, str]:
     """What makes batches of very many connections, each of which is slow: together they wake processes no more often than a hundred would.
 
-    Nothing for fewer, which have the module's own values. The first batch begins after what iperf3's control connection may carry, some 200
-    bytes of results for each of 128 streams.
+    Nothing for fewer, which have the module's own values. The first batch begins after what iperf3's control connection may carry.
     """
     hundreds = sum(flow.parallel for flow in experiment.flows) // 100
     if not hundreds:

@@ -26,9 +26,9 @@ def batching(folder: Path, text: str) -> Module:
     [
         ([1], {}),
         ([99], {}),
-        ([100], {"start_bytes": "131072", "hold_ms": "40"}),
-        ([128, 72], {"start_bytes": "131072", "hold_ms": "60"}),
-        ([128] * 60, {"start_bytes": "131072", "hold_ms": "1000"}),
+        ([100], {"start_bytes": "32768", "hold_ms": "40"}),
+        ([128, 72], {"start_bytes": "32768", "hold_ms": "60"}),
+        ([128] * 60, {"start_bytes": "32768", "hold_ms": "1000"}),
     ],
 )
 def test_batches_grow_with_hundreds_of_connections(tmp_path: Path, streams: list[int], sizes: dict[str, str]) -> None:
