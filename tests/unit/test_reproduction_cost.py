@@ -72,6 +72,4 @@ def test_a_machine_is_as_fast_as_with_what_it_has_run() -> None:
 
 
 def test_what_the_repository_records_are_experiments_that_exist() -> None:
-    known = costs.read(ROOT / "docs/reproduction")
-    assert known
-    assert [name for name in known if not (ROOT / name).is_file()] == []
+    assert [name for name in costs.read(ROOT / "docs/reproduction") if not (ROOT / name).is_file()] == []
