@@ -26,7 +26,7 @@ TABLE = ("yu2009-fig4_34-4_35-whole", "yu2009-tab4_1-starts", "yu2009-fig4_36-sh
 Start = tuple[int | None, int]
 """The seed of its run, and which start of the run it is. The first is the same in all experiments that have it."""
 COLUMNS = {"astart_bwe": "BWE", "spm": "SPM", "hoe": "Hoe", "past": "PaSt"}
-FAIR = {25.0: 62.8, 100.0: 581.5, 400.0: 2644.0}
+FAIR = {25.0: 62.8, 50.0: 218.9, 100.0: 581.5, 400.0: 2644.0}
 """Mbit/s → packets: mean window of the cross traffic at 500 s, or what fills the access link; both beside Table 4-1."""
 SHARE = 0.3
 """How far a mean or a deviation may be from the printed one: ours."""
@@ -66,7 +66,7 @@ def reaches(low: float, high: float, printed: float, share: float = SHARE) -> bo
     return low <= printed * (1 + share) and high >= printed * (1 - share)
 
 
-@compares("yu2009-tab4.1", TABLE, "numbers", "7", by_metrics=True)
+@compares("yu2009-tab4.1", TABLE, "numbers", "5", "7", by_metrics=True)
 def _table(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
     numbers = entry.published.numbers
     assert isinstance(numbers, Sequence)
@@ -79,8 +79,21 @@ def _table(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
             yield from _cell(f"{name} at {rate:.0f} Mbit/s", known.get((cca, rate), []), *(
                 float(printed[f"{name}_{part}"]) for part in ("avg", "dev")
             ))  # fmt: skip
+    yield from _crowded(known)
     for cca in ("astart_bwe", "hoe"):
         yield from _wider(starts, cca)
+
+
+def _crowded(known: Mapping[tuple[str, float], Sequence[float]]) -> Iterator[Check]:
+    """SPM where the path is crowded: near the fair window at 25 Mbit/s, below half of it at 50."""
+    words = f"SPM's mean estimate at 25 Mbit/s beside the fair window of {number(FAIR[25.0])} packets"
+    yield from _mean(
+        "5", words, known.get(("spm", 25.0), []), FAIR[25.0], "order", "30 % (ours), or the interval reaches it"
+    )
+    sample = known.get(("spm", 50.0), [])
+    if len(sample) > 1:
+        words = f"SPM's estimate at 50 Mbit/s: below half of the fair window of {number(FAIR[50.0])} packets"
+        yield within("5", words, sample, -math.inf, math.nextafter(FAIR[50.0] / 2, 0.0))
 
 
 def _cell(where: str, sample: Sequence[float], mean: float, spread: float) -> Iterator[Check]:
@@ -138,8 +151,8 @@ def _conclusions(entry: Entry, runs: Sequence[Run]) -> Iterator[Check]:
         words = f"SPM's estimate at 100 Mbit/s, moderate congestion: below the {number(FAIR[100.0])} packets that are right there"
         yield within("1", words, sample, -math.inf, math.nextafter(FAIR[100.0], 0.0))
     apart = {
-        rate: {start: abs(math.log(one / fair)) for start, one in known.get(("astart_bwe", rate), {}).items()}
-        for rate, fair in FAIR.items()
+        rate: {start: abs(math.log(one / FAIR[rate])) for start, one in known.get(("astart_bwe", rate), {}).items()}
+        for rate in (25.0, 100.0, 400.0)
     }
     for rate, where in ((25.0, "a heavily congested network"), (400.0, "an idle one")):
         sample = [far - apart[100.0][start] for start, far in apart[rate].items() if start in apart[100.0]]

@@ -128,3 +128,12 @@ def test_spm_estimates_well_at_25_and_400_by_the_printed_means() -> None:
     spm = [*starts("spm", 25, 50, 57, 64), *starts("spm", 400, 1200, 1201, 1202)]
     checks = [one for one in decided(CONCLUSIONS, spm) if one.part == "1"]
     assert [(one.published, one.holds) for one in checks] == [(62.8, True), (2644.0, False)]
+
+
+@pytest.mark.parametrize(("at_50", "holds"), [((98.0, 99.0, 100.0), True), ((150.0, 151.0, 152.0), False)])
+def test_spm_is_below_half_of_the_fair_window_at_50_or_not(at_50: tuple[float, ...], holds: bool) -> None:
+    """Half of 218.9 packets; the thesis' mean is 98.8."""
+    runs = [*starts("spm", 50, *at_50), *starts("spm", 25, 56.0, 57.0, 58.0)]
+    near, below = (check for check in decided(TABLE_4_1, runs) if check.part == "5")
+    assert near.holds
+    assert below.holds is holds
