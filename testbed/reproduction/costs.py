@@ -17,6 +17,7 @@ from pathlib import Path
 
 from analysis.errors import ResultsError
 from analysis.results import Run
+from base.files import replace_bytes
 from plan.model import Plan
 
 GBIT_PER_S = 0.55
@@ -109,7 +110,7 @@ def read(folder: Path) -> dict[str, Measured]:
 def write(folder: Path, measured: Mapping[str, Measured]) -> None:
     """A line for each experiment."""
     lines = [f" {json.dumps(name)}: {json.dumps(dataclasses.asdict(one))}" for name, one in sorted(measured.items())]
-    (folder / SPEEDS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    replace_bytes(folder / SPEEDS, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
 
 
 def duration(seconds: float) -> str:
