@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,11 @@ class Measured:
     gbit: float
     wall_s: float
     kept_bytes: float
+
+    def __post_init__(self) -> None:
+        for name, value in dataclasses.asdict(self).items():
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} is {value}, no positive number")
 
     @property
     def speed(self) -> float:

@@ -248,6 +248,16 @@ def test_a_run_is_expected_to_take_as_long_as_others_of_its_kind() -> None:
     assert costs.speed([]) is None
 
 
+def test_what_one_run_took_tells_what_all_of_its_file_take(bindings: Bindings, tmp_path: Path) -> None:
+    """By hand: fifteen runs of 120 s at 15 Mbit/s are 1.8 Gbit each; one took 3.6 s beside its start and left 7 MB."""
+    (bound,) = (one for one in bindings.experiments if one.file == "experiments/kato2012/smoothness.yml")
+    took = costs.Measured(virtual_s=120, gbit=1.8, wall_s=costs.START_S + 3.6, kept_bytes=7e6)
+    told = Decider(bindings, tmp_path, {}, {bound.file: took}).cost([bound])
+    assert (told.runs, told.gbit) == (15, pytest.approx(27))
+    assert told.cpu_s == pytest.approx(15 * (costs.START_S + 3.6))
+    assert told.disk_bytes == pytest.approx(15 * 7e6)
+
+
 def test_slow_experiments_say_little_of_those_without_a_run() -> None:
     assert costs.usual([1.0, None, 2.0, 3.0, 0.001, 0.001]) == 1.0
     assert costs.usual([0.001, None, 0.001, 0.001, 0.001]) == costs.GBIT_PER_S, "four are too few"

@@ -44,7 +44,13 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert costs.read(tmp_path / "nowhere") == {}
 
 
-@pytest.mark.parametrize("text", ["[]", '{"a": 1}', '{"a": {"virtual_s": 1}}', '{"a": {"virtual_s": "many"}}', "{"])
+ZERO = '{"a": {"virtual_s": 0, "gbit": 1, "wall_s": 1, "kept_bytes": 1}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", '{"a": 1}', '{"a": {"virtual_s": 1}}', '{"a": {"virtual_s": "many"}}', "{", ZERO, ZERO.replace("0", "NaN")],
+)
 def test_what_is_no_record_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / costs.SPEEDS).write_text(text)
     with pytest.raises(ResultsError, match=r"speeds\.json: not a record of speeds"):
