@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
-from benchmarks import cost_per_call
+from benchmarks import cost_per_call, reproduction_cost
 from hosts.virtual.launch import GuestKernel
+from testbed.reproduction.bindings import read
 from tests import lab
 
 
@@ -28,6 +29,15 @@ def test_the_quick_form_measures_one_case(kernel: GuestKernel) -> None:
     goodput_mbps, _, speed, target = map(float, done.stdout.splitlines()[-1].split()[-4:])
     assert 85 < goodput_mbps < 100
     assert speed > 0 and target == 12
+
+
+def test_one_run_of_an_experiment_tells_time_and_disk(kernel: GuestKernel) -> None:
+    """20 s at 10 Mbit/s; what the run leaves is some hundred kilobytes of records."""
+    (bound,) = (one for one in read().experiments if one.file == "experiments/afifi2014/short-transfers.yml")
+    measured, command_s = reproduction_cost.measure(reproduction_cost.sample(bound))
+    assert (measured.virtual_s, measured.gbit) == (20, 0.2)
+    assert 0 < measured.wall_s < command_s
+    assert 50e3 < measured.kept_bytes < 5e6
 
 
 def test_the_cost_per_call_is_measured(kernel: GuestKernel) -> None:
