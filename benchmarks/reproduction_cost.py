@@ -63,7 +63,9 @@ def _expression(prepared: Prepared, wanted: PlannedRun) -> str:
     expression = ",".join(parts)
     left = {repr(run.params) for run in select(list(prepared.runs), expression)}
     if left != {repr(wanted.params)}:
-        raise ValueError(f"{prepared.document.file}: --only {expression} leaves {len(left)} cells")
+        raise ValueError(
+            f"{prepared.document.file}: --only {expression} leaves {len(left)} cells; give their values names without | and comma"
+        )
     return expression
 
 
@@ -77,16 +79,7 @@ def measure(one: Sample) -> tuple[costs.Measured, float]:
     Raises CalledProcessError where the command fails.
     """
     with tempfile.TemporaryDirectory(prefix="warpbed-cost-", dir="/var/tmp") as folder:
-        command = [
-            str(ROOT / "warpbed"),
-            "run",
-            one.file,
-            "--seed",
-            str(one.seed),
-            "--jobs",
-            "1",
-            f"--results={folder}",
-        ]
+        command = [str(ROOT / "warpbed"), "run", one.file, f"--seed={one.seed}", "--jobs=1", f"--results={folder}"]
         command += ["--only", one.only] if one.only else []
         began = time.monotonic()
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -106,7 +99,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     bindings = read()
     bounds = [bound for bound in bindings.experiments if options.only in bound.file]
-    measured, beside, failed = dict(costs.read(RECORD)), [], 0
+    files = {bound.file for bound in bindings.experiments}
+    measured = {file: one for file, one in costs.read(RECORD).items() if file in files}
+    beside, failed = [], 0
     print(f"{'virtual s':>10} {'Gbit':>8} {'guest, s':>9} {'command, s':>10} {'Gbit a s':>9} {'MB':>7}  experiment")
     with ThreadPoolExecutor(options.jobs) as pool:
         began = [(bound, pool.submit(measure, sample(bound))) for bound in bounds]

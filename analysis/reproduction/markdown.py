@@ -30,11 +30,11 @@ def few(sentences: Iterable[str], most: int = 3) -> str:
     for sentence in dict.fromkeys(sentences):
         kinds.setdefault(NUMBER.sub("#", sentence), []).append(sentence)
     shown = [
-        f"{alike[0]} ({len(alike) - 1} more with other numbers)" if len(alike) > 1 else alike[0]
-        for alike in kinds.values()
+        f"{first} ({len(others)} more with other numbers)" if others else first for first, *others in kinds.values()
     ]
-    left = f"{len(shown) - most} more" if len(shown) > most else ""
-    return "; ".join([*shown[:most], *filter(None, [left])])
+    if len(shown) > most:
+        shown[most:] = [f"{len(shown) - most} more"]
+    return "; ".join(shown)
 
 
 def anchor(name: str) -> str:

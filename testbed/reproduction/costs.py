@@ -177,9 +177,9 @@ def speed(runs: Sequence[tuple[Run, Plan]]) -> float | None:
     return sum(one for one, _ in timed) / wall if wall > ENOUGH_S else None
 
 
-def pace(pairs: Iterable[tuple[float | None, float | None]]) -> float:
+def pace(pairs: Iterable[tuple[float | None, Measured | None]]) -> float:
     """How fast this machine is beside that of the record: median over experiments whose speed is known here (first) and there."""
-    known = [here / there for here, there in pairs if here and there]
+    known = [here / there.speed for here, there in pairs if here and there and there.wall_s > 2 * START_S]
     return statistics.median(known) if len(known) >= ENOUGH_EXPERIMENTS else 1.0
 
 

@@ -110,8 +110,7 @@ class Decider:
         standings = [self.standing(bound) for bound in bounds]
         here = [speed(standing.done) for standing in standings]
         there = [self._measured.get(bound.file) for bound in bounds]
-        faster = pace((own, one.speed if one else None) for own, one in zip(here, there, strict=True))
-        otherwise, total = usual(here), Cost()
+        faster, otherwise, total = pace(zip(here, there, strict=True)), usual(here), Cost()
         for standing, own, one in zip(standings, here, there, strict=True):
             keep = standing.prepared.experiment.captures.keep
             known = own or (one.speed * faster if one else otherwise)

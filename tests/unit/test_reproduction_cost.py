@@ -72,10 +72,8 @@ def test_a_recorded_run_tells_time_and_disk_of_another() -> None:
 
 
 def test_a_machine_is_as_fast_as_with_what_it_has_run() -> None:
-    pairs = [(1.0, 2.0)] * costs.ENOUGH_EXPERIMENTS
-    assert costs.pace([*pairs, (None, 2.0), (9.0, None)]) == 0.5
+    """Ten Gbit in 5 s beside the start were 2 a second there; runs of little more than a start tell nothing."""
+    short = Measured(100, 10, costs.START_S + 0.1, 2e6)
+    pairs = [(1.0, TEN)] * costs.ENOUGH_EXPERIMENTS
+    assert costs.pace([*pairs, (None, TEN), (9.0, None), *[(1.0, short)] * 9]) == 0.5
     assert costs.pace(pairs[1:]) == 1.0, "too few tell nothing"
-
-
-def test_what_the_repository_records_are_experiments_that_exist() -> None:
-    assert [name for name in costs.read(ROOT / "docs/reproduction") if not (ROOT / name).is_file()] == []
