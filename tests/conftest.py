@@ -19,12 +19,13 @@ from hosts.virtual.launch import GuestKernel
 from hosts.vm.builds import Builds
 from hosts.vm.builds import find as find_builds
 from store import debian_server
-from tests import alone, durations, kept_results, lab, needs, order, reaper, spread, surroundings
+from tests import alone, durations, held, kept_results, lab, needs, order, reaper, spread, surroundings
 from tests.sshhosts import SshHosts
 from tests.waiting import wait_until
 
 surroundings.settle(os.environ)
 
+MEMORY = "held"
 ENDING_S = 20.0
 """How long what a file's tests have started may take to end after the last of them."""
 
@@ -43,6 +44,8 @@ settings.load_profile("warpbed")
 def pytest_configure(config: pytest.Config) -> None:
     reaper.start()
     config.pluginmanager.register(durations.CpuTime())
+    if not hasattr(config, "workerinput") and (memory := held.memory(config)):
+        config.pluginmanager.register(memory, MEMORY)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -126,13 +129,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         needs.mark(item)
     if given := getattr(config, "workerinput", None):
         costs = {file: durations.Cost(*cost) for file, cost in given["costs"].items()}
+        costs |= dict.fromkeys(held.leave_out(items, given["held"]), durations.Cost(0.0, 0.0))
         items[:] = order.side_by_side(items, costs, given["workercount"])
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Each of pytest-xdist's workers is told the same costs, since all of them have to have the same order."""
+    """Each of pytest-xdist's workers is told the same costs, since all of them have to have the same order, and what has passed before."""
     node.workerinput["costs"] = {file: list(cost) for file, cost in durations.last().items()}
+    memory = node.config.pluginmanager.get_plugin(MEMORY)
+    node.workerinput["held"] = memory.days() if memory and is_whole(node.config) else {}
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -140,7 +146,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     reports = [report for report in seen if isinstance(report, pytest.TestReport)]
     for line in durations.summary(reports):
         terminalreporter.write_line(line)
-    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.markexpr
-    if is_whole and not config.option.keyword:
-        durations.keep(durations.by_file(reports))
+    left_out = {report.location[0] for report in reports if held.is_held(report)}
+    if is_whole(config):
+        durations.keep({file: cost for file, cost in durations.by_file(reports).items() if file not in left_out})
         kept_results.forget(cache_dir())
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Whether all tests run, none chosen by file, marker or name."""
+    is_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return is_all and not config.option.markexpr and not config.option.keyword

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="the machine's disk is made by root"),
-    pytest.mark.timeout(2400),
+    pytest.mark.timeout(5400),
 ]
 SEEN = lab.ROOT / "playbooks/roles/lab_kernel/files/seen.py"
 BROKEN = "9.9.9-warpbed-broken"

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Costly tests that have passed with all that decides them as it is now: the whole test does not run them again.
+
+A third of what the whole test computes are machines that QEMU emulates and plays that are run on them, and most changes touch nothing
+that they could notice. So each test that `--quick` leaves out is remembered, once it has passed, by the checkout's files (less the other
+files of tests, and what NO_PART names), this machine's packages, its kernel, its user and the kernels that were built. Such a test is
+shown as skipped, with the day on which it passed. Tests that are chosen by file, name or marker always run, and WARPBED_FRESH_GUESTS=1
+runs all. One that fails is forgotten.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import Any
+
+import pytest
+
+from base.cache import digest, recall, remember
+from base.errors import WarpbedError
+from base.paths import cache_dir
+from hosts.virtual.kernel import find
+from hosts.virtual.userland import STATUS
+from hosts.vm.builds import find as find_builds
+from tests.kept_results import FRESH
+from tests.remembered import contents
+
+NO_PART: Mapping[str, tuple[str, ...]] = {
+    "hosts": ("docs", "experiments", "analysis/reproduction"),
+    "faults": ("docs", "experiments"),
+}
+"""Folder of tests → folders of the checkout that nothing in it reads. All other folders of tests hold what is written in any of them."""
+NEVER = frozenset({"browser", "style", "unit"})
+"""Folders of tests that run each time: quick ones, those that remember for themselves, and those whose screenshots are looked at."""
+NOWHERE = ("CHANGELOG.md",)
+"""Read by no costly test."""
+NO_SETTINGS = frozenset(
+    f"WARPBED_{name}" for name in ("ARTIFACTS", "CACHE", "DEV", "FRESH_GUESTS", "PYTEST", "STATUS", "TERMINAL")
+)
+"""Say where something is put, or are of one run of the tests; all others may decide what a test finds."""
+REASON = "passed on {day} with the same code, packages and kernels; WARPBED_FRESH_GUESTS=1 runs it"
+
+
+def keys(files: Mapping[str, str], machine: object) -> dict[str, str]:
+    """For each file of costly tests what identifies all that decides them.
+
+    files: the checkout's files by their digests; machine: what else there is
+    """
+    tests = {name for name in files if _is_of_tests(PurePath(name))}
+    shared = {name: sha256 for name, sha256 in files.items() if name not in tests and name not in NOWHERE}
+    of_folder: dict[str, str] = {}
+    found = {}
+    for name in sorted(tests):
+        folder = PurePath(name).parts[1]
+        if folder in NEVER:
+            continue
+        if folder not in of_folder:
+            read = {other: sha256 for other, sha256 in shared.items() if not _is_in(other, NO_PART.get(folder, ()))}
+            of_folder[folder] = digest([read, machine])
+        found[name] = digest([of_folder[folder], name, files[name]])[:32]
+    return found
+
+
+def _is_of_tests(name: PurePath) -> bool:
+    return name.parts[0] == "tests" and len(name.parts) > 2 and name.name.startswith("test_") and name.suffix == ".py"
+
+
+def _is_in(name: str, folders: Iterable[str]) -> bool:
+    return any(name.startswith(f"{folder}/") for folder in folders)
+
+
+def machine() -> list[object]:
+    """What decides a test beside the checkout: Python, packages, the kernel here, the user, settings, and what was built."""
+    settings = {
+        name: value for name, value in os.environ.items() if name.startswith("WARPBED_") and name not in NO_SETTINGS
+    }
+    system = os.uname()
+    return [
+        sys.version,
+        packages(STATUS.read_text(encoding="utf-8", errors="replace")) if STATUS.exists() else [],
+        [system.release, system.machine, os.geteuid(), os.access("/dev/kvm", os.R_OK | os.W_OK)],
+        settings,
+        _built(),
+    ]
+
+
+def packages(status: str) -> list[list[str]]:
+    """Name and version of each installed package, from the text of dpkg's status file."""
+    found = []
+    for paragraph in status.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line and line[0] != " ")
+        if fields.get("Status", "").endswith(" installed"):
+            found.append([fields["Package"], fields.get("Version", "")])
+    return sorted(found)
+
+
+def _built() -> list[str | None]:
+    """Keys of the virtual host's kernel and of what virtual machines boot; None for what is not there."""
+    built: list[str | None] = []
+    for key in (lambda: find("default").key, lambda: find_builds("default").key):
+        try:
+            built.append(key())
+        except WarpbedError:
+            built.append(None)
+    return built
+
+
+class Memory:
+    """Of the process that sees all reports: which tests have passed before, and which pass now."""
+
+    def __init__(self, cache: Path, now: Mapping[str, str]) -> None:
+        """now: each file's key (see `keys`)."""
+        self._cache, self._now = cache, now
+        self._passed = {name: dict(recall(cache, _question(name, key)) or {}) for name, key in now.items()}
+        self._called: set[str] = set()
+
+    def days(self) -> dict[str, str]:
+        """The day on which each test has passed; none of them where all are to run."""
+        if os.environ.get(FRESH):
+            return {}
+        return {test: day for passed in self._passed.values() for test, day in passed.items()}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A test has passed once its tidying has; it is written down at once, for a run that is stopped is not lost."""
+        file, test = report.nodeid.partition("::")[0], report.nodeid
+        if file not in self._now:
+            return
+        if not report.passed:
+            self._called.discard(test)
+            if report.failed and self._passed[file].pop(test, None):
+                remember(self._cache, _question(file, self._now[file]), self._passed[file])
+        elif report.when == "call":
+            self._called.add(test)
+        elif report.when == "teardown" and test in self._called:
+            self._passed[file][test] = datetime.now(UTC).date().isoformat()
+            remember(self._cache, _question(file, self._now[file]), self._passed[file])
+
+
+def _question(file: str, key: str) -> list[str]:
+    return ["tests that have passed", file, key]
+
+
+def memory(config: pytest.Config) -> Memory | None:
+    """With all files of the checkout, and this machine; None where only tests were chosen that always run."""
+    chosen = {(PurePath(argument.partition("::")[0]).parts[1:2] or ("",))[0] for argument in config.args}
+    if config.option.markexpr or chosen <= NEVER:
+        return None
+    return Memory(cache_dir(), keys(contents(lambda name: True), machine()))
+
+
+def leave_out(items: Iterable[Any], days: Mapping[str, str]) -> set[str]:
+    """Mark the tests that have passed as skipped; returns the names of files of which none is left."""
+    left: dict[str, bool] = {}
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        if day := days.get(item.nodeid):
+            item.add_marker(pytest.mark.skip(reason=REASON.format(day=day)))
+        left[file] = left.get(file, False) or not day
+    return {file for file, is_left in left.items() if not is_left}
+
+
+def is_held(report: pytest.TestReport) -> bool:
+    """Whether a report says that a test was left out for this."""
+    said = REASON.partition("{")[0]
+    return report.skipped and isinstance(report.longrepr, tuple) and said in str(report.longrepr[2])

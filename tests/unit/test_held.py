@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Costly tests that have passed are left out only while all that decides them is the same."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from tests import held
+
+FILES = {
+    "agent/hop.py": "a",
+    "docs/hosts.md": "b",
+    "experiments/quickstart.yml": "c",
+    "CHANGELOG.md": "d",
+    "tests/lab.py": "e",
+    "tests/hosts/test_vm_host.py": "f",
+    "tests/hosts/test_campaign.py": "g",
+    "tests/guest/test_tutorial.py": "h",
+    "tests/unit/test_lint.py": "i",
+    "tests/style/test_ruff.py": "j",
+}
+VM, TUTORIAL = "tests/hosts/test_vm_host.py", "tests/guest/test_tutorial.py"
+CAMPAIGN = "tests/hosts/test_campaign.py"
+PASSED = f"{VM}::test_one_machine"
+
+
+def changed(name: str) -> set[str]:
+    """The files of tests that run again after a file of the checkout has changed."""
+    before, after = held.keys(FILES, 1), held.keys({**FILES, name: "changed"}, 1)
+    return {file for file in before if before[file] != after[file]}
+
+
+def test_each_change_makes_those_run_again_that_could_notice_it() -> None:
+    assert held.keys(FILES, 1).keys() == {VM, CAMPAIGN, TUTORIAL}, "quick ones, and linters, always run"
+    assert changed("agent/hop.py") == changed("tests/lab.py") == {VM, CAMPAIGN, TUTORIAL}
+    assert changed("docs/hosts.md") == changed("experiments/quickstart.yml") == {TUTORIAL}
+    assert changed(VM) == {VM}
+    assert changed("CHANGELOG.md") == changed("tests/unit/test_lint.py") == set()
+    assert not set(held.keys(FILES, 1).values()) & set(held.keys(FILES, 2).values()), "another machine"
+    assert changed("agent/new.py") == {VM, CAMPAIGN, TUTORIAL}
+
+
+def test_a_package_that_was_upgraded_or_removed_is_another_machine() -> None:
+    one = "Package: qemu-system-x86\nStatus: install ok installed\nVersion: 1:7.2+dfsg-7\nDescription: a\n Version: 9\n"
+    gone = "Package: tshark\nStatus: deinstall ok config-files\nVersion: 4.0\n"
+    assert held.packages(f"{one}\n{gone}") == [["qemu-system-x86", "1:7.2+dfsg-7"]]
+
+
+def test_where_a_run_puts_something_is_no_setting_and_all_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "_built", list)
+    before = held.machine()
+    monkeypatch.setenv("WARPBED_ARTIFACTS", "/elsewhere")
+    monkeypatch.setenv("WARPBED_PYTEST", "another")
+    assert held.machine() == before
+    monkeypatch.setenv("WARPBED_STALL_S", "17")
+    assert held.machine() != before
+
+
+def report(
+    phase: Literal["setup", "call", "teardown"],
+    outcome: Literal["passed", "failed", "skipped"] = "passed",
+    test: str = PASSED,
+    why: Any = None,
+) -> pytest.TestReport:
+    return pytest.TestReport(test, (test.partition("::")[0], 1, "test"), {}, outcome, why, phase)
+
+
+def test_what_passed_and_was_tidied_is_remembered_by_its_key(tmp_path: Path) -> None:
+    memory = held.Memory(tmp_path, {VM: "key"})
+    for phase in ("setup", "call"):
+        memory.pytest_runtest_logreport(report(phase))
+    assert memory.days() == {}, "its tidying may fail yet"
+    memory.pytest_runtest_logreport(report("teardown"))
+    assert held.Memory(tmp_path, {VM: "key"}).days().keys() == {PASSED}
+    assert date.fromisoformat(memory.days()[PASSED])
+    assert held.Memory(tmp_path, {VM: "another"}).days() == {}
+    assert held.Memory(tmp_path, {CAMPAIGN: "key"}).days() == {}
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        [("setup", "failed"), ("teardown", "passed")],
+        [("setup", "skipped"), ("teardown", "passed")],
+        [("setup", "passed"), ("call", "failed"), ("teardown", "passed")],
+        [("setup", "passed"), ("call", "skipped"), ("teardown", "passed")],
+        [("setup", "passed"), ("call", "passed"), ("teardown", "failed")],
+        [("call", "passed"), ("call", "failed"), ("teardown", "passed")],
+    ],
+)
+def test_what_failed_or_was_skipped_is_not(tmp_path: Path, phases: list[tuple[Any, Any]]) -> None:
+    memory = held.Memory(tmp_path, {VM: "key"})
+    for phase, outcome in phases:
+        memory.pytest_runtest_logreport(report(phase, outcome))
+    assert memory.days() == {} and held.Memory(tmp_path, {VM: "key"}).days() == {}
+
+
+def test_a_test_that_has_passed_and_fails_now_is_forgotten(tmp_path: Path) -> None:
+    memory = held.Memory(tmp_path, {VM: "key"})
+    for phase in ("call", "teardown"):
+        memory.pytest_runtest_logreport(report(phase))
+    again = held.Memory(tmp_path, {VM: "key"})
+    again.pytest_runtest_logreport(report("setup", "skipped"))
+    assert again.days() and held.Memory(tmp_path, {VM: "key"}).days(), "left out, as it is to be"
+    again.pytest_runtest_logreport(report("call", "failed"))
+    assert not again.days() and not held.Memory(tmp_path, {VM: "key"}).days()
+
+
+def test_one_variable_makes_all_tests_run_and_what_passes_is_remembered_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(held.FRESH, "1")
+    memory = held.Memory(tmp_path, {VM: "key"})
+    for phase in ("call", "teardown"):
+        memory.pytest_runtest_logreport(report(phase))
+    assert memory.days() == {}
+    monkeypatch.delenv(held.FRESH)
+    assert held.Memory(tmp_path, {VM: "key"}).days().keys() == {PASSED}
+
+
+class Item:
+    def __init__(self, nodeid: str) -> None:
+        self.nodeid, self.markers = nodeid, list[pytest.MarkDecorator]()
+
+    def add_marker(self, marker: pytest.MarkDecorator) -> None:
+        self.markers.append(marker)
+
+
+def test_a_test_that_is_left_out_says_when_it_passed_and_how_to_run_it() -> None:
+    items = [Item(PASSED), Item(f"{VM}::test_another"), Item(f"{TUTORIAL}::test_it")]
+    days = {PASSED: "2026-11-30", items[2].nodeid: "2026-11-29"}
+    assert held.leave_out(items, days) == {TUTORIAL}, "the only file with nothing left to do"
+    assert [len(item.markers) for item in items] == [1, 0, 1]
+    reason = items[0].markers[0].kwargs["reason"]
+    assert "2026-11-30" in reason and f"{held.FRESH}=1" in reason
+    assert held.is_held(report("setup", "skipped", why=("file", 1, f"Skipped: {reason}")))
+    assert not held.is_held(report("setup", "skipped", why=("file", 1, "Skipped: no QEMU here")))
+    assert not held.is_held(report("call"))
+
+
+def test_only_tests_that_cost_something_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "machine", list)
+
+    class Config:
+        def __init__(self, *arguments: str, marker: str = "") -> None:
+            self.args, self.option = arguments, type("Option", (), {"markexpr": marker})
+
+    def remembers(*arguments: str, marker: str = "") -> bool:
+        return held.memory(Config(*arguments, marker=marker)) is not None  # type: ignore[arg-type]
+
+    assert remembers("tests") and remembers(f"{VM}::test_one_machine") and remembers("tests/unit", "tests/hosts")
+    assert not remembers("tests/unit/test_held.py") and not remembers("tests/style", "tests/unit")
+    assert not remembers("tests", marker="not (slow)")
