@@ -100,9 +100,9 @@ def packages(status: str) -> list[list[str]]:
 def _built() -> list[str | None]:
     """Keys of the virtual host's kernel and of what virtual machines boot; None for what is not there."""
     built: list[str | None] = []
-    for key in (lambda: find("default").key, lambda: find_builds("default").key):
+    for looked_for in (find, find_builds):
         try:
-            built.append(key())
+            built.append(looked_for("default").key)
         except WarpbedError:
             built.append(None)
     return built

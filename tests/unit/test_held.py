@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 from tests import held
+from tests.kept_results import FRESH
 
 FILES = {
     "agent/hop.py": "a",
@@ -76,7 +77,7 @@ def test_what_passed_and_was_tidied_is_remembered_by_its_key(tmp_path: Path) -> 
     assert memory.days() == {}, "its tidying may fail yet"
     memory.pytest_runtest_logreport(report("teardown"))
     assert held.Memory(tmp_path, {VM: "key"}).days().keys() == {PASSED}
-    assert date.fromisoformat(memory.days()[PASSED])
+    assert date.fromisoformat(memory.days()[PASSED]) <= datetime.now(UTC).date()
     assert held.Memory(tmp_path, {VM: "another"}).days() == {}
     assert held.Memory(tmp_path, {CAMPAIGN: "key"}).days() == {}
 
@@ -113,12 +114,12 @@ def test_a_test_that_has_passed_and_fails_now_is_forgotten(tmp_path: Path) -> No
 def test_one_variable_makes_all_tests_run_and_what_passes_is_remembered_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(held.FRESH, "1")
+    monkeypatch.setenv(FRESH, "1")
     memory = held.Memory(tmp_path, {VM: "key"})
     for phase in ("call", "teardown"):
         memory.pytest_runtest_logreport(report(phase))
     assert memory.days() == {}
-    monkeypatch.delenv(held.FRESH)
+    monkeypatch.delenv(FRESH)
     assert held.Memory(tmp_path, {VM: "key"}).days().keys() == {PASSED}
 
 
@@ -136,7 +137,7 @@ def test_a_test_that_is_left_out_says_when_it_passed_and_how_to_run_it() -> None
     assert held.leave_out(items, days) == {TUTORIAL}, "the only file with nothing left to do"
     assert [len(item.markers) for item in items] == [1, 0, 1]
     reason = items[0].markers[0].kwargs["reason"]
-    assert "2026-11-30" in reason and f"{held.FRESH}=1" in reason
+    assert "2026-11-30" in reason and f"{FRESH}=1" in reason
     assert held.is_held(report("setup", "skipped", why=("file", 1, f"Skipped: {reason}")))
     assert not held.is_held(report("setup", "skipped", why=("file", 1, "Skipped: no QEMU here")))
     assert not held.is_held(report("call"))
