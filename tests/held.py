@@ -31,8 +31,11 @@ from tests.remembered import contents
 NO_PART: Mapping[str, tuple[str, ...]] = {
     "hosts": ("docs", "experiments", "analysis/reproduction"),
     "faults": ("docs", "experiments"),
+    "guest": ("docs/reproduction",),
+    "tests/guest/test_benchmark.py": (),
+    "tests/guest/test_notebooks.py": (),
 }
-"""Folder of tests → folders of the checkout that nothing in it reads. All other folders of tests hold what is written in any of them."""
+"""Folder of tests, or one of its files, → folders of the checkout that nothing in it reads. All others depend on every folder."""
 NEVER = frozenset({"browser", "style", "unit"})
 """Folders of tests that run each time: quick ones, those that remember for themselves, and those whose screenshots are looked at."""
 NOWHERE = ("CHANGELOG.md",)
@@ -51,16 +54,16 @@ def keys(files: Mapping[str, str], machine: object) -> dict[str, str]:
     """
     tests = {name for name in files if _is_of_tests(PurePath(name))}
     shared = {name: sha256 for name, sha256 in files.items() if name not in tests and name not in NOWHERE}
-    of_folder: dict[str, str] = {}
+    others: dict[tuple[str, ...], str] = {}
     found = {}
     for name in sorted(tests):
         folder = PurePath(name).parts[1]
         if folder in NEVER:
             continue
-        if folder not in of_folder:
-            read = {other: sha256 for other, sha256 in shared.items() if not _is_in(other, NO_PART.get(folder, ()))}
-            of_folder[folder] = digest([read, machine])
-        found[name] = digest([of_folder[folder], name, files[name]])[:32]
+        unread = NO_PART.get(name, NO_PART.get(folder, ()))
+        if unread not in others:
+            others[unread] = digest([{file: shared[file] for file in shared if not _is_in(file, unread)}, machine])
+        found[name] = digest([others[unread], name, files[name]])[:32]
     return found
 
 

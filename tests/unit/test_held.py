@@ -9,23 +9,27 @@ from typing import Any, Literal
 
 import pytest
 
+from base.paths import ROOT
 from tests import held
 from tests.kept_results import FRESH
 
 FILES = {
     "agent/hop.py": "a",
     "docs/hosts.md": "b",
+    "docs/reproduction/yu2009.json": "b",
     "experiments/quickstart.yml": "c",
     "CHANGELOG.md": "d",
     "tests/lab.py": "e",
     "tests/hosts/test_vm_host.py": "f",
     "tests/hosts/test_campaign.py": "g",
     "tests/guest/test_tutorial.py": "h",
+    "tests/guest/test_notebooks.py": "h",
     "tests/unit/test_lint.py": "i",
     "tests/style/test_ruff.py": "j",
 }
 VM, TUTORIAL = "tests/hosts/test_vm_host.py", "tests/guest/test_tutorial.py"
-CAMPAIGN = "tests/hosts/test_campaign.py"
+CAMPAIGN, NOTEBOOKS = "tests/hosts/test_campaign.py", "tests/guest/test_notebooks.py"
+ALL = {VM, CAMPAIGN, TUTORIAL, NOTEBOOKS}
 PASSED = f"{VM}::test_one_machine"
 
 
@@ -36,13 +40,14 @@ def changed(name: str) -> set[str]:
 
 
 def test_each_change_makes_those_run_again_that_could_notice_it() -> None:
-    assert held.keys(FILES, 1).keys() == {VM, CAMPAIGN, TUTORIAL}, "quick ones, and linters, always run"
-    assert changed("agent/hop.py") == changed("tests/lab.py") == {VM, CAMPAIGN, TUTORIAL}
-    assert changed("docs/hosts.md") == changed("experiments/quickstart.yml") == {TUTORIAL}
+    assert held.keys(FILES, 1).keys() == ALL, "quick ones, and linters, always run"
+    assert changed("agent/hop.py") == changed("tests/lab.py") == ALL
+    assert changed("docs/hosts.md") == changed("experiments/quickstart.yml") == {TUTORIAL, NOTEBOOKS}
+    assert changed("docs/reproduction/yu2009.json") == {NOTEBOOKS}
     assert changed(VM) == {VM}
     assert changed("CHANGELOG.md") == changed("tests/unit/test_lint.py") == set()
     assert not set(held.keys(FILES, 1).values()) & set(held.keys(FILES, 2).values()), "another machine"
-    assert changed("agent/new.py") == {VM, CAMPAIGN, TUTORIAL}
+    assert changed("agent/new.py") == ALL
 
 
 def test_a_package_that_was_upgraded_or_removed_is_another_machine() -> None:
@@ -156,3 +161,8 @@ def test_only_tests_that_cost_something_are_remembered(monkeypatch: pytest.Monke
     assert remembers("tests") and remembers(f"{VM}::test_one_machine") and remembers("tests/unit", "tests/hosts")
     assert not remembers("tests/unit/test_held.py") and not remembers("tests/style", "tests/unit")
     assert not remembers("tests", marker="not (slow)")
+
+
+def test_what_is_said_to_be_read_by_no_test_names_folders_and_files_that_are_there() -> None:
+    assert [name for name in held.NO_PART if not (ROOT / "tests" / name).is_dir() and not (ROOT / name).is_file()] == []
+    assert [name for names in held.NO_PART.values() for name in names if not (ROOT / name).is_dir()] == []
