@@ -28,12 +28,12 @@ from hosts.vm.builds import find as find_builds
 from tests.kept_results import FRESH
 from tests.remembered import contents
 
+GUESTS_THAT_READ_ALL = ("adding", "benchmark", "determinism", "notebooks", "telling_entries", "tutorial")
 NO_PART: Mapping[str, tuple[str, ...]] = {
     "hosts": ("docs", "experiments", "analysis/reproduction"),
     "faults": ("docs", "experiments"),
-    "guest": ("docs/reproduction",),
-    "tests/guest/test_benchmark.py": (),
-    "tests/guest/test_notebooks.py": (),
+    "guest": ("docs",),
+    **dict.fromkeys((f"tests/guest/test_{name}.py" for name in GUESTS_THAT_READ_ALL), ()),
 }
 """Folder of tests, or one of its files, → folders of the checkout that nothing in it reads. All others depend on every folder."""
 NEVER = frozenset({"browser", "style", "unit"})

@@ -23,13 +23,13 @@ FILES = {
     "tests/hosts/test_vm_host.py": "f",
     "tests/hosts/test_campaign.py": "g",
     "tests/guest/test_tutorial.py": "h",
-    "tests/guest/test_notebooks.py": "h",
+    "tests/guest/test_batching.py": "h",
     "tests/unit/test_lint.py": "i",
     "tests/style/test_ruff.py": "j",
 }
 VM, TUTORIAL = "tests/hosts/test_vm_host.py", "tests/guest/test_tutorial.py"
-CAMPAIGN, NOTEBOOKS = "tests/hosts/test_campaign.py", "tests/guest/test_notebooks.py"
-ALL = {VM, CAMPAIGN, TUTORIAL, NOTEBOOKS}
+CAMPAIGN, BATCHING = "tests/hosts/test_campaign.py", "tests/guest/test_batching.py"
+ALL = {VM, CAMPAIGN, TUTORIAL, BATCHING}
 PASSED = f"{VM}::test_one_machine"
 
 
@@ -42,8 +42,8 @@ def changed(name: str) -> set[str]:
 def test_each_change_makes_those_run_again_that_could_notice_it() -> None:
     assert held.keys(FILES, 1).keys() == ALL, "quick ones, and linters, always run"
     assert changed("agent/hop.py") == changed("tests/lab.py") == ALL
-    assert changed("docs/hosts.md") == changed("experiments/quickstart.yml") == {TUTORIAL, NOTEBOOKS}
-    assert changed("docs/reproduction/yu2009.json") == {NOTEBOOKS}
+    assert changed("docs/hosts.md") == changed("docs/reproduction/yu2009.json") == {TUTORIAL}
+    assert changed("experiments/quickstart.yml") == {TUTORIAL, BATCHING}
     assert changed(VM) == {VM}
     assert changed("CHANGELOG.md") == changed("tests/unit/test_lint.py") == set()
     assert not set(held.keys(FILES, 1).values()) & set(held.keys(FILES, 2).values()), "another machine"
@@ -166,3 +166,8 @@ def test_only_tests_that_cost_something_are_remembered(monkeypatch: pytest.Monke
 def test_what_is_said_to_be_read_by_no_test_names_folders_and_files_that_are_there() -> None:
     assert [name for name in held.NO_PART if not (ROOT / "tests" / name).is_dir() and not (ROOT / name).is_file()] == []
     assert [name for names in held.NO_PART.values() for name in names if not (ROOT / name).is_dir()] == []
+
+
+def test_each_file_of_guests_that_names_documentation_depends_on_it() -> None:
+    naming = {file for file in (ROOT / "tests/guest").glob("test_*.py") if '"docs' in file.read_text()}
+    assert {f"tests/guest/{file.name}" for file in naming} <= held.NO_PART.keys()
