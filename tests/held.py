@@ -11,6 +11,7 @@ runs all. One that fails is forgotten.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -38,8 +39,8 @@ NO_PART: Mapping[str, tuple[str, ...]] = {
 """Folder of tests, or one of its files, → folders of the checkout that nothing in it reads. All others depend on every folder."""
 NEVER = frozenset({"browser", "style", "unit"})
 """Folders of tests that run each time: quick ones, those that remember for themselves, and those whose screenshots are looked at."""
-NOWHERE = ("CHANGELOG.md",)
-"""Read by no costly test."""
+NOWHERE = ("CHANGELOG.md", "tests/held.py")
+"""Files that decide nothing of what a costly test finds."""
 NO_SETTINGS = frozenset(
     f"WARPBED_{name}" for name in ("ARTIFACTS", "CACHE", "DEV", "FRESH_GUESTS", "PYTEST", "STATUS", "TERMINAL")
 )
@@ -147,11 +148,15 @@ def _question(file: str, key: str) -> list[str]:
 
 
 def memory(config: pytest.Config) -> Memory | None:
-    """With all files of the checkout, and this machine; None where only tests were chosen that always run."""
+    """With all files of the checkout, and this machine; None where git does not know the files, or all chosen tests run always."""
     chosen = {(PurePath(argument.partition("::")[0]).parts[1:2] or ("",))[0] for argument in config.args}
     if config.option.markexpr or chosen <= NEVER:
         return None
-    return Memory(cache_dir(), keys(contents(lambda name: True), machine()))
+    try:
+        files = contents(lambda name: True)
+    except (OSError, subprocess.CalledProcessError):  # a copy without its history, as from an archive
+        return None
+    return Memory(cache_dir(), keys(files, machine()))
 
 
 def leave_out(items: Iterable[Any], days: Mapping[str, str]) -> set[str]:

@@ -148,12 +148,23 @@ def test_a_test_that_is_left_out_says_when_it_passed_and_how_to_run_it() -> None
     assert not held.is_held(report("call"))
 
 
+def test_in_a_copy_without_its_history_nothing_is_remembered_and_all_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.remembered.ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert held.memory(Config("tests")) is None  # type: ignore[arg-type]
+
+
+class Config:
+    """What is read of pytest's: the chosen tests."""
+
+    def __init__(self, *arguments: str, marker: str = "") -> None:
+        self.args, self.option = arguments, type("Option", (), {"markexpr": marker})
+
+
 def test_only_tests_that_cost_something_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held, "machine", list)
-
-    class Config:
-        def __init__(self, *arguments: str, marker: str = "") -> None:
-            self.args, self.option = arguments, type("Option", (), {"markexpr": marker})
 
     def remembers(*arguments: str, marker: str = "") -> bool:
         return held.memory(Config(*arguments, marker=marker)) is not None  # type: ignore[arg-type]
