@@ -5,7 +5,7 @@ A third of what the whole test computes are machines that QEMU emulates and play
 that they could notice. So each test that `--quick` leaves out is remembered, once it has passed, by the checkout's files (less the other
 files of tests, and what NO_PART names), this machine's packages, its kernel, its user and the kernels that were built. Such a test is
 shown as skipped, with the day on which it passed. Tests that are chosen by file, name or marker always run, and WARPBED_FRESH_GUESTS=1
-runs all. One that fails is forgotten.
+runs all. One that fails is forgotten, and all of its file's tests run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NO_PART: Mapping[str, tuple[str, ...]] = {
 NEVER = frozenset({"browser", "style", "unit"})
 """Folders of tests that run each time: quick ones, those that remember for themselves, and those whose screenshots are looked at."""
 NOWHERE = ("CHANGELOG.md", "tests/held.py")
-"""Files that decide nothing of what a costly test finds."""
+"""Files that decide nothing of what a costly test finds, as no folder's README.md does outside docs/."""
 NO_SETTINGS = frozenset(
     f"WARPBED_{name}" for name in ("ARTIFACTS", "CACHE", "DEV", "FRESH_GUESTS", "PYTEST", "STATUS", "TERMINAL")
 )
@@ -54,7 +54,7 @@ def keys(files: Mapping[str, str], machine: object) -> dict[str, str]:
     files: the checkout's files by their digests; machine: what else there is
     """
     tests = {name for name in files if _is_of_tests(PurePath(name))}
-    shared = {name: sha256 for name, sha256 in files.items() if name not in tests and name not in NOWHERE}
+    shared = {name: sha256 for name, sha256 in files.items() if name not in tests and not _is_nowhere(name)}
     others: dict[tuple[str, ...], str] = {}
     found = {}
     for name in sorted(tests):
@@ -70,6 +70,10 @@ def keys(files: Mapping[str, str], machine: object) -> dict[str, str]:
 
 def _is_of_tests(name: PurePath) -> bool:
     return name.parts[0] == "tests" and len(name.parts) > 2 and name.name.startswith("test_") and name.suffix == ".py"
+
+
+def _is_nowhere(name: str) -> bool:
+    return name in NOWHERE or (PurePath(name).name == "README.md" and not name.startswith("docs/"))
 
 
 def _is_in(name: str, folders: Iterable[str]) -> bool:
@@ -122,7 +126,7 @@ class Memory:
         self._called: set[str] = set()
 
     def days(self) -> dict[str, str]:
-        """The day on which each test has passed; none of them where all are to run."""
+        """The day on which each test has passed, "" for one that was skipped; none of them where all are to run."""
         if os.environ.get(FRESH):
             return {}
         return {test: day for passed in self._passed.values() for test, day in passed.items()}
@@ -132,15 +136,27 @@ class Memory:
         file, test = report.nodeid.partition("::")[0], report.nodeid
         if file not in self._now:
             return
-        if not report.passed:
+        if report.failed:
             self._called.discard(test)
-            if report.failed and self._passed[file].pop(test, None):
-                remember(self._cache, _question(file, self._now[file]), self._passed[file])
+            self._note(file, test, None)
+        elif report.skipped:
+            self._called.discard(test)
+            if not is_held(report):
+                self._note(file, test, "")
         elif report.when == "call":
             self._called.add(test)
         elif report.when == "teardown" and test in self._called:
-            self._passed[file][test] = datetime.now(UTC).date().isoformat()
-            remember(self._cache, _question(file, self._now[file]), self._passed[file])
+            self._note(file, test, datetime.now(UTC).date().isoformat())
+
+    def _note(self, file: str, test: str, day: str | None) -> None:
+        passed = self._passed[file]
+        if passed.get(test) == day:
+            return
+        if day is None:
+            del passed[test]
+        else:
+            passed[test] = day
+        remember(self._cache, _question(file, self._now[file]), passed)
 
 
 def _question(file: str, key: str) -> list[str]:
@@ -160,14 +176,18 @@ def memory(config: pytest.Config) -> Memory | None:
 
 
 def leave_out(items: Iterable[Any], days: Mapping[str, str]) -> set[str]:
-    """Mark the tests that have passed as skipped; returns the names of files of which none is left."""
-    left: dict[str, bool] = {}
+    """Mark the tests that have passed as skipped, in files with no other but what was skipped before; returns these files' names.
+
+    A file with a test that has failed, or that is new, runs as a whole: tests may use what those before them have made.
+    """
+    files: dict[str, list[Any]] = {}
     for item in items:
-        file = item.nodeid.partition("::")[0]
-        if day := days.get(item.nodeid):
-            item.add_marker(pytest.mark.skip(reason=REASON.format(day=day)))
-        left[file] = left.get(file, False) or not day
-    return {file for file, is_left in left.items() if not is_left}
+        files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    left_out = {file: tests for file, tests in files.items() if all(test.nodeid in days for test in tests)}
+    for test in (test for tests in left_out.values() for test in tests):
+        if day := days[test.nodeid]:
+            test.add_marker(pytest.mark.skip(reason=REASON.format(day=day)))
+    return set(left_out)
 
 
 def is_held(report: pytest.TestReport) -> bool:

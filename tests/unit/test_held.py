@@ -18,7 +18,9 @@ FILES = {
     "docs/hosts.md": "b",
     "docs/reproduction/yu2009.json": "b",
     "experiments/quickstart.yml": "c",
+    "docs/algorithms/README.md": "b",
     "CHANGELOG.md": "d",
+    "kernels/README.md": "d",
     "tests/lab.py": "e",
     "tests/hosts/test_vm_host.py": "f",
     "tests/hosts/test_campaign.py": "g",
@@ -45,7 +47,8 @@ def test_each_change_makes_those_run_again_that_could_notice_it() -> None:
     assert changed("docs/hosts.md") == changed("docs/reproduction/yu2009.json") == {TUTORIAL}
     assert changed("experiments/quickstart.yml") == {TUTORIAL, BATCHING}
     assert changed(VM) == {VM}
-    assert changed("CHANGELOG.md") == changed("tests/unit/test_lint.py") == set()
+    assert changed("docs/algorithms/README.md") == {TUTORIAL}
+    assert changed("CHANGELOG.md") == changed("kernels/README.md") == changed("tests/unit/test_lint.py") == set()
     assert not set(held.keys(FILES, 1).values()) & set(held.keys(FILES, 2).values()), "another machine"
     assert changed("agent/new.py") == ALL
 
@@ -91,14 +94,12 @@ def test_what_passed_and_was_tidied_is_remembered_by_its_key(tmp_path: Path) -> 
     "phases",
     [
         [("setup", "failed"), ("teardown", "passed")],
-        [("setup", "skipped"), ("teardown", "passed")],
         [("setup", "passed"), ("call", "failed"), ("teardown", "passed")],
-        [("setup", "passed"), ("call", "skipped"), ("teardown", "passed")],
         [("setup", "passed"), ("call", "passed"), ("teardown", "failed")],
         [("call", "passed"), ("call", "failed"), ("teardown", "passed")],
     ],
 )
-def test_what_failed_or_was_skipped_is_not(tmp_path: Path, phases: list[tuple[Any, Any]]) -> None:
+def test_what_failed_is_not(tmp_path: Path, phases: list[tuple[Any, Any]]) -> None:
     memory = held.Memory(tmp_path, {VM: "key"})
     for phase, outcome in phases:
         memory.pytest_runtest_logreport(report(phase, outcome))
@@ -110,8 +111,11 @@ def test_a_test_that_has_passed_and_fails_now_is_forgotten(tmp_path: Path) -> No
     for phase in ("call", "teardown"):
         memory.pytest_runtest_logreport(report(phase))
     again = held.Memory(tmp_path, {VM: "key"})
-    again.pytest_runtest_logreport(report("setup", "skipped"))
-    assert again.days() and held.Memory(tmp_path, {VM: "key"}).days(), "left out, as it is to be"
+    (day,) = again.days().values()
+    held_before = ("file", 1, f"Skipped: {held.REASON.format(day=day)}")
+    again.pytest_runtest_logreport(report("setup", "skipped", why=held_before))
+    again.pytest_runtest_logreport(report("teardown"))
+    assert [*again.days().values()] == [day] and held.Memory(tmp_path, {VM: "key"}).days(), "left out, as it is to be"
     again.pytest_runtest_logreport(report("call", "failed"))
     assert not again.days() and not held.Memory(tmp_path, {VM: "key"}).days()
 
@@ -136,16 +140,34 @@ class Item:
         self.markers.append(marker)
 
 
+def test_a_file_is_left_out_once_all_of_its_tests_have_passed_or_were_skipped() -> None:
+    """Tests use what those before them have made: a module's build, a machine's state."""
+    another, skipped, tutorial = f"{VM}::test_another", f"{VM}::test_needs_kvm", f"{TUTORIAL}::test_it"
+    days = {PASSED: "2026-11-30", skipped: "", tutorial: "2026-11-29"}
+    items = [Item(name) for name in (PASSED, another, skipped, tutorial)]
+    assert held.leave_out(items, days) == {TUTORIAL}
+    assert [len(item.markers) for item in items] == [0, 0, 0, 1]
+    items = [Item(name) for name in (PASSED, another, skipped)]
+    assert held.leave_out(items, {**days, another: "2026-11-30"}) == {VM}
+    assert [len(item.markers) for item in items] == [1, 1, 0], "what was skipped looks again whether it can run"
+
+
 def test_a_test_that_is_left_out_says_when_it_passed_and_how_to_run_it() -> None:
-    items = [Item(PASSED), Item(f"{VM}::test_another"), Item(f"{TUTORIAL}::test_it")]
-    days = {PASSED: "2026-11-30", items[2].nodeid: "2026-11-29"}
-    assert held.leave_out(items, days) == {TUTORIAL}, "the only file with nothing left to do"
-    assert [len(item.markers) for item in items] == [1, 0, 1]
-    reason = items[0].markers[0].kwargs["reason"]
+    item = Item(PASSED)
+    held.leave_out([item], {PASSED: "2026-11-30"})
+    reason = item.markers[0].kwargs["reason"]
     assert "2026-11-30" in reason and f"{FRESH}=1" in reason
     assert held.is_held(report("setup", "skipped", why=("file", 1, f"Skipped: {reason}")))
     assert not held.is_held(report("setup", "skipped", why=("file", 1, "Skipped: no QEMU here")))
     assert not held.is_held(report("call"))
+
+
+@pytest.mark.parametrize("phase", ["setup", "call"])
+def test_that_a_test_was_skipped_is_remembered_as_that(tmp_path: Path, phase: Any) -> None:
+    memory = held.Memory(tmp_path, {VM: "key"})
+    memory.pytest_runtest_logreport(report(phase, "skipped", why=("file", 1, "Skipped: no QEMU here")))
+    memory.pytest_runtest_logreport(report("teardown"))
+    assert held.Memory(tmp_path, {VM: "key"}).days() == {PASSED: ""}
 
 
 def test_in_a_copy_without_its_history_nothing_is_remembered_and_all_runs(
