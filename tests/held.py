@@ -29,12 +29,20 @@ from hosts.vm.builds import find as find_builds
 from tests.kept_results import FRESH
 from tests.remembered import contents
 
-GUESTS_THAT_READ_ALL = ("adding", "benchmark", "determinism", "notebooks", "telling_entries", "tutorial")
+READ_ALL = (
+    *(
+        f"guest/test_{name}"
+        for name in ("adding", "benchmark", "determinism", "notebooks", "telling_entries", "tutorial")
+    ),
+    "playbooks/test_inventories",
+)
 NO_PART: Mapping[str, tuple[str, ...]] = {
     "hosts": ("docs", "experiments", "analysis/reproduction"),
     "faults": ("docs", "experiments"),
     "guest": ("docs",),
-    **dict.fromkeys((f"tests/guest/test_{name}.py" for name in GUESTS_THAT_READ_ALL), ()),
+    "playbooks": ("docs",),
+    "store": ("docs",),
+    **dict.fromkeys((f"tests/{name}.py" for name in READ_ALL), ()),
 }
 """Folder of tests, or one of its files, → folders of the checkout that nothing in it reads. All others depend on every folder."""
 NEVER = frozenset({"browser", "style", "unit"})
