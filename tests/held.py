@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costly tests that have passed with all that decides them as it is now: the whole test does not run them again.
 
-A third of what the whole test computes are machines that QEMU emulates and plays that are run on them, and most changes touch nothing
+Two fifths of what the whole test computes are emulated machines and plays that are run on them, and most changes touch nothing
 that they could notice. So each test that `--quick` leaves out is remembered, once it has passed, by the checkout's files (less the other
 files of tests, and what NO_PART names), this machine's packages, its kernel, its user and the kernels that were built. Such a test is
 shown as skipped, with the day on which it passed. Tests that are chosen by file, name or marker always run, and WARPBED_FRESH_GUESTS=1
