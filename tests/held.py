@@ -24,7 +24,6 @@ from base.cache import digest, recall, remember
 from base.errors import WarpbedError
 from base.paths import cache_dir
 from hosts.virtual.kernel import find
-from hosts.virtual.userland import STATUS
 from hosts.vm.builds import find as find_builds
 from tests.kept_results import FRESH
 from tests.remembered import contents
@@ -96,21 +95,17 @@ def machine() -> list[object]:
     system = os.uname()
     return [
         sys.version,
-        packages(STATUS.read_text(encoding="utf-8", errors="replace")) if STATUS.exists() else [],
+        packages(),
         [system.release, system.machine, os.geteuid(), os.access("/dev/kvm", os.R_OK | os.W_OK)],
         settings,
         _built(),
     ]
 
 
-def packages(status: str) -> list[list[str]]:
-    """Name and version of each installed package, from the text of dpkg's status file."""
-    found = []
-    for paragraph in status.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line and line[0] != " ")
-        if fields.get("Status", "").endswith(" installed"):
-            found.append([fields["Package"], fields.get("Version", "")])
-    return sorted(found)
+def packages() -> list[str]:
+    """State, name and version of each package that dpkg knows."""
+    shown = ["dpkg-query", "--show", "--showformat=${db:Status-Abbrev}${Package} ${Version}\\n"]
+    return subprocess.run(shown, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def _built() -> list[str | None]:
@@ -172,15 +167,15 @@ def _question(file: str, key: str) -> list[str]:
 
 
 def memory(config: pytest.Config) -> Memory | None:
-    """With all files of the checkout, and this machine; None where git does not know the files, or all chosen tests run always."""
+    """With all files of the checkout, and this machine; None where git or dpkg does not know them, or all chosen tests run always."""
     chosen = {(PurePath(argument.partition("::")[0]).parts[1:2] or ("",))[0] for argument in config.args}
     if config.option.markexpr or chosen <= NEVER:
         return None
     try:
-        files = contents(lambda name: True)
-    except (OSError, subprocess.CalledProcessError):  # a copy without its history, as from an archive
+        now = keys(contents(lambda name: True), machine())
+    except (OSError, subprocess.CalledProcessError):  # a copy without its history, as from an archive; no Debian
         return None
-    return Memory(cache_dir(), keys(files, machine()))
+    return Memory(cache_dir(), now)
 
 
 def leave_out(items: Iterable[Any], days: Mapping[str, str]) -> set[str]:
