@@ -219,12 +219,11 @@ def _rate(e: Evidence) -> Iterator[Reason]:
                 break
         windows = np.searchsorted(time_ns, time_ns + 10**9)
         whole = np.flatnonzero(windows < len(time_ns))
-        for a, b in zip(whole, windows[whole], strict=True):
-            could = direction.capacity_bytes(int(time_ns[a]), int(time_ns[b]))
-            if sent[b] - sent[a] > could * (1 + tolerance) + _burst_bytes(direction):
-                message = f"{(sent[b] - sent[a]) * 8e-6:.3f} Mbit/s in one second, {could * 8e-6:.3f} asked"
-                yield Reason("rate", "error", f"{interface.name}: {message}")
-                break
+        could_s = _capacities_bytes(direction, time_ns[whole], time_ns[windows[whole]])
+        sent_s = sent[windows[whole]] - sent[whole]
+        for faster in np.flatnonzero(sent_s > could_s * (1 + tolerance) + _burst_bytes(direction))[:1]:
+            message = f"{sent_s[faster] * 8e-6:.3f} Mbit/s in one second, {could_s[faster] * 8e-6:.3f} asked"
+            yield Reason("rate", "error", f"{interface.name}: {message}")
 
 
 def _stretches(busy: Any) -> tuple[Any, Any]:
@@ -275,8 +274,15 @@ def _burst_bytes(direction: Direction) -> int:
 
 def _lasts(direction: Direction, time_ns: Any, backlog_bytes: Any) -> Any:
     """Per sample, whether what waits keeps the link busy until the next one, whatever happens in between."""
-    until = zip(time_ns[:-1].tolist(), time_ns[1:].tolist(), strict=True)
-    return backlog_bytes >= np.array([*(direction.capacity_bytes(a, b) for a, b in until), 0])
+    return backlog_bytes >= np.append(_capacities_bytes(direction, time_ns[:-1], time_ns[1:]), 0)
+
+
+def _capacities_bytes(direction: Direction, start_ns: Any, end_ns: Any) -> Any:
+    """What the link can send over each of these stretches of the run (arrays of equal length, ns); 0 where it has no rate."""
+    if direction.varying_rate is None:
+        return (direction.rate_bps or 0) * (end_ns - start_ns).astype(np.float64) / 8e9
+    stretches = zip(start_ns.tolist(), end_ns.tolist(), strict=True)
+    return np.array([direction.capacity_bytes(start, end) for start, end in stretches])
 
 
 def _surely_busy(interface: Interface) -> int:

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from base.forks import Call, Forks, without_interrupts
 from base.linux import die_with_parent
 from base.paths import ROOT
 
@@ -31,50 +34,84 @@ class Trouble:
     is_disk: bool = False
 
 
-def collect_apart(
-    folder: Path, cpu: int | None = None, is_fetched: bool = False, heed: Callable[[], None] = lambda: None
-) -> Trouble | None:
-    """Make the records of a run folder; returns why there are none.
+@contextlib.contextmanager
+def finishing() -> Iterator[Forks]:
+    """What makes the records of runs that are made here (`collect_apart`). It imports while the first of them runs."""
+    forks = Forks("testbed.finish")
+    forks.start()
+    try:
+        yield forks
+    finally:
+        forks.end()
+
+
+def collect_apart(folder: Path, forks: Forks, cpu: int) -> Trouble | None:
+    """Make the records of a run that was made here; returns why there are none.
 
     cpu: the only one that is used
-    is_fetched: another machine has made the raw files and may want to fill this one's memory: there is a limit, and where that is not
-    enough the kernel ends the collecting first
-    heed: called every second; what it raises ends the collecting. A terminal's Ctrl-C goes to that process too, which does not take
-    it: the run is over, and its records are a matter of seconds.
+    A terminal's Ctrl-C does not end it: the run is over, and its records are a matter of seconds.
     """
+    return _ended(folder, forks.call([str(folder)], cpu), lambda: None)
+
+
+def collect_fetched(folder: Path, heed: Callable[[], None]) -> Trouble | None:
+    """Make the records of what another machine has sent; returns why there are none.
+
+    It may be meant to fill this one's memory: there is a limit, and where that is not enough the kernel ends the collecting first.
+    heed: called every second; what it raises ends the collecting, which does not take a terminal's Ctrl-C itself
+    """
+    return _ended(folder, _bounded_call([str(folder), "--fetched"]), heed)
+
+
+def _ended(folder: Path, begun: AbstractContextManager[Call | _Bounded], heed: Callable[[], None]) -> Trouble | None:
     raw_bytes = sum(file.stat().st_size for file in (folder / "raw").iterdir() if file.is_file())
     limit_s = COLLECT_LEAST_S + raw_bytes / COLLECT_BYTES_PER_S
     deadline = time.monotonic() + limit_s
-    pinned = [] if cpu is None else ["taskset", "-c", str(cpu)]
-    program = [sys.executable, "-m", "testbed.finish", str(folder), *(["--fetched"] if is_fetched else [])]
-    mask = signal.pthread_sigmask(
-        signal.SIG_BLOCK, [signal.SIGINT]
-    )  # the process has this one, from its first moment on
-    try:
-        with subprocess.Popen(
-            [*pinned, *program],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            cwd=ROOT,
-            preexec_fn=_bounded if is_fetched else None,
-        ) as process:
+    with begun as call:
+        while True:
             try:
-                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-                while True:
-                    try:
-                        output, _ = process.communicate(timeout=max(0.0, min(TICK_S, deadline - time.monotonic())))
-                        return _trouble(process.returncode, output)
-                    except subprocess.TimeoutExpired:
-                        heed()
-                        if time.monotonic() >= deadline:
-                            return Trouble(f"not done after {limit_s:.0f} s with {raw_bytes / 1e6:.0f} MB of raw files")
-            finally:
-                process.kill()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+                ended = call.wait(max(0.0, min(TICK_S, deadline - time.monotonic())))
+            except ChildProcessError as error:
+                return Trouble(str(error))
+            if ended is not None:
+                return _trouble(*ended)
+            heed()
+            if time.monotonic() >= deadline:
+                return Trouble(f"not done after {limit_s:.0f} s with {raw_bytes / 1e6:.0f} MB of raw files")
+
+
+class _Bounded:
+    """A call like those of base.forks, in a new process with limits: what it reads may be meant to harm."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def wait(self, timeout_s: float) -> tuple[int, str] | None:
+        try:
+            output, _ = self._process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+        return self._process.returncode, output
+
+
+@contextlib.contextmanager
+def _bounded_call(words: list[str]) -> Iterator[_Bounded]:
+    with contextlib.ExitStack() as stack:
+        with without_interrupts():
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-m", "testbed.finish", *words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    errors="replace",
+                    cwd=ROOT,
+                    preexec_fn=_bounded,
+                )
+            )
+            stack.callback(process.kill)
+        yield _Bounded(process)
 
 
 def _trouble(code: int, output: str) -> Trouble | None:

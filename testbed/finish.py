@@ -6,10 +6,13 @@ python -m testbed.finish FOLDER [--fetched]    of a run that has just been made 
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import importlib
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from base.errors import UsageError, WarpbedError
 from base.files import exchange_folders, folder_aside, replace_text, sync_folder, sync_tree
 from base.small_files import read_small, small_json, small_text
 from base.text import clean
+from collectors import pcap
 from collectors.collect import collect
 from collectors.errors import CollectError
 from collectors.wire import INTERVAL_S
@@ -32,6 +36,7 @@ from testbed.packets import SAME_PACKETS, packets_of
 from testbed.picture import bottleneck
 from testbed.results import read_run
 
+IMPORTED_LATER = ("collectors.reading", "numpy.ma", "pyarrow.dataset")
 MOST_INTERVALS = MOST_KEPT
 """A plan that asks for more was not made here."""
 MOST_CONSOLE_BYTES = 1 << 28
@@ -126,10 +131,21 @@ def _changes_s(plan: Plan) -> list[float]:
     return sorted({edge for settings in constant for period in settings["periods"] for edge in period})
 
 
-def main() -> int:
+def ready() -> None:
+    """Import what finishing a run would import later, for a process that finishes many (base.forks)."""
     without_pandas()
+    for name in IMPORTED_LATER:
+        importlib.import_module(name)
+    with contextlib.suppress(WarpbedError, OSError):  # where it cannot be built, each call says so
+        pcap.make_ready()
+
+
+def main(words: Sequence[str]) -> int:
+    """Finish the run of that folder; returns the exit code. words: FOLDER [--fetched]"""
+    without_pandas()
+    folder, *options = words
     try:
-        finish(Path(sys.argv[1]), is_new="--fetched" not in sys.argv[2:])
+        finish(Path(folder), is_new="--fetched" not in options)
     except OSError as error:
         print(error, file=sys.stderr)
         return 1 if error.errno == errno.ENOMEM else os.EX_IOERR
@@ -144,4 +160,4 @@ def main() -> int:
 
 if __name__ == "__main__":
     screen.install()
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from base.errors import WarpbedError
+from base.forks import Forks
 from base.watcher import watching
 from hosts.base import Execution, failure
 from hosts.per_kernel import RunHosts
 from plan.model import Plan
 from testbed import free_cpu, janitor
-from testbed.collecting import collect_apart
+from testbed.collecting import collect_apart, finishing
 from testbed.results import Results, purge_aside
 from testbed.run_json import run_json
 from testbed.runs import PlannedRun
@@ -113,8 +114,8 @@ class Runner:
         if todo.empty():
             return summary
         self._results.base.mkdir(parents=True, exist_ok=True)
-        with watching(janitor.clean_up, str(self._results.base.absolute()), told=True):
-            workers = [threading.Thread(target=self._work, args=(cpu, todo, summary)) for cpu in self._cpus]
+        with finishing() as forks, watching(janitor.clean_up, str(self._results.base.absolute()), told=True):
+            workers = [threading.Thread(target=self._work, args=(cpu, todo, summary, forks)) for cpu in self._cpus]
             for worker in workers:
                 worker.start()
             for worker in workers:
@@ -123,7 +124,7 @@ class Runner:
         summary.cancelled = self._cancelled.is_set()
         return summary
 
-    def _work(self, cpu: int, todo: queue.SimpleQueue[Job], summary: Summary) -> None:
+    def _work(self, cpu: int, todo: queue.SimpleQueue[Job], summary: Summary, forks: Forks) -> None:
         while not self._cancelled.is_set():
             try:
                 job = todo.get_nowait()
@@ -131,11 +132,11 @@ class Runner:
                 return
             try:
                 with free_cpu.taken(cpu) as own:
-                    self._one(job, own, summary)
+                    self._one(job, own, summary, forks)
             except Exception as error:  # noqa: BLE001 — whatever it is, it belongs to this run and not to the others
                 self._failed(summary, job, f"{type(error).__name__}: {error}")
 
-    def _one(self, job: Job, cpu: int, summary: Summary) -> None:
+    def _one(self, job: Job, cpu: int, summary: Summary, forks: Forks) -> None:
         self._report({"event": "started", "run": job.run_id})
 
         def progress(virtual_s: float) -> None:
@@ -154,7 +155,7 @@ class Runner:
             error = outcome.error
             if error is None:
                 _write(folder / "run.json", document)
-                trouble = collect_apart(folder, cpu)
+                trouble = collect_apart(folder, forks, cpu)
                 error = None if trouble is None else failure("collect", folder.name, trouble.detail)
             if error is not None:
                 document.update(status="failed", error=error)

@@ -26,7 +26,7 @@ class CaptureError(ValueError):
 
 
 @functools.cache
-def _make_ready() -> None:
+def _let_be_found() -> None:
     """Let the compiled module be found; it is outside the checkout, and built when it is missing."""
     __path__.append(str(native.folder()))
 
@@ -34,13 +34,19 @@ def _make_ready() -> None:
 @contextmanager
 def _compiled() -> Iterator[None]:
     """The compiled module can be imported inside; its errors are this package's."""
-    _make_ready()
+    _let_be_found()
     from collectors.pcap import _warpbed_pcap
 
     try:
         yield
     except _warpbed_pcap.CaptureError as error:
         raise CaptureError(str(error)) from error
+
+
+def make_ready() -> None:
+    """Build and import the compiled module now, as the first use does. Raises WarpbedError where it cannot be built."""
+    with _compiled():
+        pass
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from testbed.campaign.objects import packed
 from testbed.campaign.publish import RECEIVER, SENDER, arrange
 from testbed.campaign.schedule import Transfer
 from testbed.campaign.virtual import PCAP_HEADER_BYTES, packets_within
-from testbed.collecting import collect_apart
+from testbed.collecting import collect_fetched
 from testbed.results import Results
 
 POLL_S = 0.5
@@ -170,7 +170,7 @@ class Attempt:
                     raise  # this machine's disk: waited for
                 except Exception as error:
                     raise self._kept(results, folder, str(error) or type(error).__name__) from error
-                trouble = collect_apart(folder, is_fetched=True, heed=lambda: self.wait(0.0))
+                trouble = collect_fetched(folder, heed=lambda: self.wait(0.0))
                 if trouble is not None and trouble.is_disk:
                     raise OSError(trouble.detail)
                 if trouble is not None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -125,7 +126,7 @@ class Transfer:
     def work(self) -> int:
         imitate(remote, "ask", self._ask)
         imitate(remote, "fetch", self._fetch)
-        imitate(attempt_module, "collect_apart", collect_in_fork)
+        imitate(attempt_module, "collect_fetched", collect_fetched_in_fork)
         imitate(conductor_module, "time", Waits())
         campaign = load(self.ends.with_name("c.yml"))[0]
         journal = Journal(self.results / "demo")
@@ -284,6 +285,7 @@ class Run:
         self.file.write_text(EXPERIMENT)
 
     def work(self) -> int:
+        imitate(runner, "finishing", contextlib.nullcontext)
         imitate(runner, "collect_apart", collect_in_fork)
         return ended(self._execute)
 
@@ -334,16 +336,25 @@ class RecordedHost:
         return Outcome(None, facts, 1.0, run.plan.duration_s)
 
 
-def collect_in_fork(folder: Path, _cpu: int | None = None, is_fetched: bool = False, **_more: Any) -> Trouble | None:
-    """testbed.collecting's, but for the new Python, its CPU and its limits."""
+def collect_in_fork(folder: Path, _forks: object, _cpu: int) -> Trouble | None:
+    """testbed.collecting's collect_apart, but for the process that it is forked from and its CPU."""
+    return _forked([str(folder)])
+
+
+def collect_fetched_in_fork(folder: Path, heed: object) -> Trouble | None:
+    """testbed.collecting's collect_fetched, but for the new Python and its limits."""
+    del heed
+    return _forked([str(folder), "--fetched"])
+
+
+def _forked(arguments: list[str]) -> Trouble | None:
     with tempfile.TemporaryFile() as words:
         child = os.fork()
         if child == 0:
             os.dup2(words.fileno(), 2)
-            sys.argv = ["finish", str(folder), *(["--fetched"] if is_fetched else [])]
             code = 1
             try:
-                code = note_imports(finish_main())
+                code = note_imports(finish_main(arguments))
             except BaseException:  # noqa: BLE001 — as the interpreter ends
                 traceback.print_exc()
             sys.stderr.flush()

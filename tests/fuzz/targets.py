@@ -242,7 +242,7 @@ class AnswersOfHosts:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(remote, "_remote", way)
             patch.setattr(remote, "fetch", Transfer(self.place / "unused").files)
-            patch.setattr(attempt, "collect_apart", collect_here)
+            patch.setattr(attempt, "collect_fetched", collect_here)
             patch.setattr(attempt, "POLL_S", 0.01)
             patch.setattr(attempt, "POLL_AT_MOST_S", 0.05)
             patch.setattr(attempt, "SLACK_S", 0.0)

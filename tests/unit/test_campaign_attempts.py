@@ -192,7 +192,7 @@ def test_a_large_log_of_a_host_is_kept_to_its_end_and_not_read_whole(
         file.seek(0, 2)
         file.write(b"the last words")
     monkeypatch.setattr(sys.modules[__name__], "LOG", log)
-    monkeypatch.setattr(attempt, "collect_apart", lambda folder, **_: Trouble("imitated"))
+    monkeypatch.setattr(attempt, "collect_fetched", lambda folder, **_: Trouble("imitated"))
     tracemalloc.start()
     try:
         conduct(tmp_path, monkeypatch, 1, MAGIC)
