@@ -155,12 +155,15 @@ class Captures(Model):
     """Where packets are captured: `ends` (every flow's source and destination), or a list of `node>peer`.
 
     keep: whether the files stay once they have been read: of every run, of those that are not valid, of none, or while
-    a run's are no larger than a budget together. No part of what decides a run.
+    a run's are no larger than a budget together.
+    compress: what stays is compressed (Zstandard), a fifth or so of its size.
+    Both are no part of what decides a run.
     """
 
     at: Literal["ends", "none"] | list[Annotated[str, Field(pattern=patterns.WAY)]] = "ends"
     snap: Size | Literal["all"] = "96B"
     keep: Annotated[str, checked(check_keep)] | None = None
+    compress: bool = False
 
 
 SHORTEST_INTERVAL_NS = 100_000

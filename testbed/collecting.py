@@ -15,9 +15,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from base.forks import Call, Forks, without_interrupts
 from base.linux import die_with_parent
 from base.paths import ROOT
+from testbed.forks import Call, Forks, without_interrupts
 
 COLLECT_LEAST_S, COLLECT_BYTES_PER_S = 900.0, 2e5
 """How long collecting may take: a hundred times what a slow machine needs, so that only what hangs is ended."""
@@ -81,7 +81,7 @@ def _ended(folder: Path, begun: AbstractContextManager[Call | _Bounded], heed: C
 
 
 class _Bounded:
-    """A call like those of base.forks, in a new process with limits: what it reads may be meant to harm."""
+    """A call like those of testbed.forks, in a new process with limits: what it reads may be meant to harm."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process

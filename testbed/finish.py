@@ -90,7 +90,8 @@ def _finish(folder: Path, is_new: bool) -> None:
             f"at most {MOST_INTERVALS:.0e} fit in memory; no run of this Warpbed is so long: the file was changed"
         )
     with folder_aside(folder, "records") as fresh:
-        collected = collect(folder / "raw", fresh, plan, facts)
+        with captures.readable(folder, document) as readable:
+            collected = collect(readable, fresh, plan, facts)
         if (folder / "records").is_dir():
             sync_tree(fresh)
             exchange_folders(fresh, folder / "records")  # at no moment is the run without records
@@ -104,13 +105,18 @@ def _finish(folder: Path, is_new: bool) -> None:
     document["verdict"] = judge(
         Evidence(plan, facts, folder / "records", console, tuple(map(str, collected.damage)), tuple(collected.clocks))
     )
-    keep = document["spec"]["captures"]["keep"] if is_new else None  # what has been kept once stays
+    wanted = document["spec"]["captures"] if is_new else {}  # what has been kept once stays as it lies
+    rule = captures.Rule(wanted.get("keep"), bool(wanted.get("compress")))
     raw = integrity.digests(folder, ["raw"])
     if is_new and document["host"] == SAME_PACKETS:
         document["packets"] = packets_of(raw)
-    document[captures.KEY] = captures.settle(folder, keep, document["verdict"]["value"], collected.packets, raw)
+    document[captures.KEY] = captures.settle(
+        folder, rule, document["verdict"]["value"], collected.packets, raw, document
+    )
     there = {name: digest for name, digest in raw.items() if os.path.lexists(folder / name)}
-    document[integrity.KEY] = there | integrity.digests(folder, ["records"])
+    stored = [entry["stored"] for entry in document[captures.KEY] if "stored" in entry]
+    there |= {name: integrity.digest(folder / name) for name in stored if name not in there}
+    document[integrity.KEY] = dict(sorted(there.items())) | integrity.digests(folder, ["records"])
     replace_text(folder / "run.json", json.dumps(document, indent=1) + "\n")
 
 
@@ -132,7 +138,7 @@ def _changes_s(plan: Plan) -> list[float]:
 
 
 def ready() -> None:
-    """Import what finishing a run would import later, for a process that finishes many (base.forks)."""
+    """Import what finishing a run would import later, for a process that finishes many (testbed.forks)."""
     without_pandas()
     for name in IMPORTED_LATER:
         importlib.import_module(name)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from base.errors import WarpbedError
-from base.forks import Forks
 from base.watcher import watching
 from hosts.base import Execution, failure
 from hosts.per_kernel import RunHosts
 from plan.model import Plan
 from testbed import free_cpu, janitor
 from testbed.collecting import collect_apart, finishing
+from testbed.forks import Forks
 from testbed.results import Results, purge_aside
 from testbed.run_json import run_json
 from testbed.runs import PlannedRun

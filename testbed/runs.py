@@ -41,7 +41,8 @@ NOT_IN_HASH = {
     "host",
 }
 """Parts of a file that change nothing in the packets of a run."""
-
+KEPT_AS = ("keep", "compress")
+"""The same of its captures."""
 
 OF_ALL_RUNS = ("host",)
 """Keys that one command reads once: a sweep over them would run all on the first and call it by the others' names."""
@@ -121,7 +122,7 @@ def decisive(spec: Mapping[str, Any]) -> Any:
     """What of a resolved experiment decides its packets, without what is not set."""
     parts = {key: value for key, value in spec.items() if key not in NOT_IN_HASH}
     if isinstance(parts.get("captures"), dict):  # whether files stay is decided after the run
-        parts["captures"] = {key: value for key, value in parts["captures"].items() if key != "keep"}
+        parts["captures"] = {key: value for key, value in parts["captures"].items() if key not in KEPT_AS}
     return _given(parts)
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from analysis.errors import ResultsError
 from base.small_files import require_plain
+from collectors.compressed import SUFFIX, opened
+
+PATTERNS = ("*.pcap", f"*.pcap{SUFFIX}")
 
 MAGICS = {
     b"\x4d\x3c\xb2\xa1": ("<", 1),
@@ -83,13 +88,27 @@ class Packet:
         return f"{line}  {names['length']} bytes"
 
 
+def captures(raw: Path) -> dict[str, Path]:
+    """A raw folder's captures by interface, compressed ones too."""
+    return {file.name.partition(".pcap")[0]: file for pattern in PATTERNS for file in raw.glob(pattern)}
+
+
+@contextmanager
+def _content(file: Path) -> Iterator[BinaryIO]:
+    try:
+        with opened(file) as content:
+            yield content
+    except OSError as error:
+        raise ResultsError(f"{file}: cannot be read: {error}") from error
+
+
 def packets(file: Path) -> Iterator[Packet]:
     """Raises ResultsError where the file is no capture or is cut off."""
     try:
         require_plain(file)
     except OSError as error:
         raise ResultsError(str(error)) from error
-    with file.open("rb") as content:
+    with _content(file) as content:
         head = content.read(HEADER_BYTES)
         if len(head) < HEADER_BYTES or head[:4] not in MAGICS:
             raise ResultsError(f"{file}: not a capture in pcap format")

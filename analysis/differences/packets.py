@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.differences.capture import Packet, packets
+from analysis.differences.capture import Packet, captures, packets
 from analysis.differences.names import Names
 
 AROUND = 3
@@ -93,7 +93,7 @@ def parting(ours: Path, theirs: Path) -> Parting | None:
             continue
         following = [(one, other), *itertools.islice(both, AROUND)]
         return Parting(
-            ours.stem,
+            ours.name.partition(".pcap")[0],
             number,
             tuple(before),
             tuple(pair[0] for pair in following if pair[0] is not None),
@@ -104,8 +104,8 @@ def parting(ours: Path, theirs: Path) -> Parting | None:
 
 def first(ours: Path, theirs: Path) -> Parting | None:
     """The earliest parting of the captures that both raw folders have."""
-    names = sorted({file.name for file in ours.glob("*.pcap")} & {file.name for file in theirs.glob("*.pcap")})
-    partings = [one for name in names if (one := parting(ours / name, theirs / name)) is not None]
+    mine, yours = captures(ours), captures(theirs)
+    partings = [one for name in sorted(mine.keys() & yours) if (one := parting(mine[name], yours[name])) is not None]
     return min(partings, key=lambda one: one.time_ns, default=None)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.differences import packets, records
+from analysis.differences.capture import captures
 from analysis.differences.names import End, Names
 from analysis.differences.packets import Parting
 from analysis.errors import ResultsError
@@ -73,11 +74,8 @@ def _run(folder: Path) -> Run:
 
 
 def _files(folder: Path) -> set[str]:
-    return {
-        f"{part}/{file.name}"
-        for part, kind in (("raw", "pcap"), ("records", "parquet"))
-        for file in (folder / part).glob(f"*.{kind}")
-    }
+    captured = {f"raw/{interface}.pcap" for interface in captures(folder / "raw")}
+    return captured | {f"records/{file.name}" for file in (folder / "records").glob("*.parquet")}
 
 
 def _start_ns(folder: Path) -> int:

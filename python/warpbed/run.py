@@ -128,8 +128,8 @@ class Run:
 
     @property
     def captures(self) -> list[Path]:
-        """Its packet captures, where they were kept."""
-        return sorted((self.path / "raw").glob("*.pcap"))
+        """Its packet captures, where they were kept; *.pcap.zst where they were compressed, which tshark reads as it is."""
+        return sorted(file for pattern in ("*.pcap", "*.pcap.zst") for file in (self.path / "raw").glob(pattern))
 
     def changed_files(self) -> list[str]:
         """What of its raw files and records is not as it was when the run was finished, a sentence per file."""

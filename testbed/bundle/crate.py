@@ -21,6 +21,7 @@ TYPES = {
     ".parquet": "application/vnd.apache.parquet",
     ".yml": "application/yaml",
     ".pcap": "application/vnd.tcpdump.pcap",
+    ".zst": "application/zstd",
 }
 
 

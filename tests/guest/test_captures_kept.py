@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import subprocess
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from base.errors import SpecError
@@ -49,6 +52,42 @@ def test_the_same_run_gives_the_same_records_whether_its_captures_are_kept_or_no
     lab.warpbed("collect", one["path"])
     assert len(list(one["path"].glob("raw/*.pcap"))) == 3
     lab.warpbed("report", experiment)
+
+
+def test_compressed_captures_hold_the_same_and_the_run_can_be_collected_again(tmp_path: Path) -> None:
+    plain, compressed = tmp_path / "plain", tmp_path / "compressed"
+    plain.mkdir()
+    compressed.mkdir()
+    (one,) = lab.runs(lab.execute(plain, lab.SMALL + AT))
+    (other,) = lab.runs(lab.execute(compressed, lab.SMALL + AT.replace("]}", "], compress: true}")))
+    assert one["run"] == other["run"], "compressing is no part of what decides a run"
+    assert one["metrics"] == other["metrics"] and one["packets"] == other["packets"]
+    assert not [file for pattern in captures.GROWING for file in (other["path"] / "raw").glob(pattern)]
+    for entry, whole in zip(other["captures"], one["captures"], strict=True):
+        assert {**whole, "stored": f"{whole['file']}.zst", "sha256": entry["sha256"]} == entry and entry["kept"]
+        with pa.input_stream(str(other["path"] / entry["stored"]), compression="zstd") as stored:
+            content = stored.read()
+        assert content == (one["path"] / entry["file"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == entry["sha256"]
+    if tshark := shutil.which("tshark"):  # the program that people read them with, as they lie
+        for entry in (entry for entry in other["captures"] if "packets" in entry):
+            shown = subprocess.run(
+                [tshark, "-r", other["path"] / entry["stored"], "-T", "fields", "-e", "frame.number"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                check=True,
+            )
+            assert len(shown.stdout.splitlines()) == entry["packets"]
+    # collected again, all is as it was
+    before, document = lab.digests(other["path"]), (other["path"] / "run.json").read_bytes()
+    lab.warpbed("collect", other["path"])
+    assert lab.digests(other["path"]) == before and (other["path"] / "run.json").read_bytes() == document
+    assert {folder.name for folder in other["path"].iterdir()} == {"raw", "records", "run.json"}
+    # and the two ways are one run to whoever compares them
+    assert "the same packets at the same times" in lab.warpbed("diff", one["path"], other["path"])
+    # a file that was changed is told, before anything is decompressed
+    (other["path"] / "raw/sockets.bin.zst").write_bytes(b"no")
+    assert "raw/sockets.bin.zst: was changed" in lab.warpbed("collect", other["path"], code=2)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from base.forks import Forks
 from testbed import collecting
 from testbed.collecting import Trouble, collect_apart, collect_fetched, finishing
+from testbed.forks import Forks
 from tests import shell_calls
 
 Collect = Callable[[Path], Trouble | None]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from base.forks import MESSAGE_BYTES, Forks
 from base.paths import ROOT
+from testbed.forks import MESSAGE_BYTES, Forks
 from tests import shell_calls
 from tests.waiting import wait_until
 
@@ -85,7 +85,7 @@ def test_where_the_process_that_forks_is_killed_its_calls_end_and_the_next_call_
 
 def test_kill_9_of_the_caller_leaves_neither_that_process_nor_a_call(tmp_path: Path) -> None:
     words = scripted(tmp_path / "a", f"echo $PPID > {tmp_path}/server; echo $$ > {tmp_path}/pid; exec sleep 600")
-    program = f"from base.forks import Forks; Forks({shell_calls.__name__!r}).call({words!r}).wait(600)"
+    program = f"from testbed.forks import Forks; Forks({shell_calls.__name__!r}).call({words!r}).wait(600)"
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT) as caller:
         pids = [pid_in(tmp_path / name) for name in ("server", "pid")]
         caller.kill()

@@ -113,7 +113,7 @@ class Forks:
             mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs, without_interrupts():
                 self._server = subprocess.Popen(
-                    [sys.executable, "-m", "base.forks", str(theirs.fileno()), self._module],
+                    [sys.executable, "-m", "testbed.forks", str(theirs.fileno()), self._module],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     cwd=ROOT,
