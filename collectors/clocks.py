@@ -45,6 +45,11 @@ class Clocks:
         """A node's clock; one that is unknown is taken as it is."""
         return self.known.get(self.clock_of.get(node, RUNS), THE_SAME)
 
+    @property
+    def is_one(self) -> bool:
+        """Whether all nodes have the run's own."""
+        return all(clock == THE_SAME for clock in self.known.values())
+
     def correct(self, node: str, time_ns: int) -> int:
         """A time of a node's clock on the run's."""
         clock = self.of(node)

@@ -10,6 +10,7 @@ from typing import Any
 
 from collectors import applications, connections, queues, records, sockets, tcp_probe, uncaptured, wire
 from collectors.errors import Damage
+from collectors.samples import as_it_is
 from plan.model import Plan
 
 
@@ -43,9 +44,10 @@ def collect(raw: Path, out: Path, plan: Plan, facts: Mapping[str, Any]) -> Colle
     applications.collect(raw, out, plan)
     nodes = [node.name for node in plan.network.nodes]
 
-    def when(node: int, time_ns: int) -> int:
+    def corrected(node: int, time_ns: int) -> int:
         return wired.clocks.correct(nodes[node], time_ns) if node < len(nodes) else time_ns
 
+    when = as_it_is if wired.clocks.is_one else corrected
     unseen = connections.uncaptured(raw, plan, set(wired.flows["flow"]))
     flow_of = {**wired.flow_of, **{unique.endpoints: unique.name for unique in unseen if unique.is_alone}}
     probe = samples = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from base.netlink import NLMSG_DONE, NLMSG_ERROR, messages
 from base.small_files import SAMPLES_BYTES, read_small
@@ -14,8 +14,7 @@ from collectors.errors import CollectError, Damage
 from plan.samples import MAGIC, RECORD
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """One answer of the kernel: when, of which node (its index in the plan), the netlink messages; its place in the file."""
 
     time_ns: int
@@ -45,15 +44,16 @@ def samples(path: Path, damage: list[Damage], when: When = as_it_is) -> Iterator
     if raw[: len(MAGIC)] != MAGIC:
         raise CollectError(f"{path}: byte 0: not a file of samples")
     offset = len(MAGIC)
-    while offset < len(raw):
-        start = offset + RECORD.size
-        length = RECORD.unpack_from(raw, offset)[2] if start <= len(raw) else 0
-        if start + length > len(raw):
+    size = len(raw)
+    while offset < size:
+        start, length = offset + RECORD.size, 0
+        if start <= size:
+            time_ns, node, length = RECORD.unpack_from(raw, offset)
+        if start + length > size:
             damage.append(
-                Damage(path.name, offset, f"the last record is cut: {start + length} bytes needed, {len(raw)} there")
+                Damage(path.name, offset, f"the last record is cut: {start + length} bytes needed, {size} there")
             )
             return
-        time_ns, node, length = RECORD.unpack_from(raw, offset)
         yield Sample(when(node, time_ns), node, raw[start : start + length], offset)
         offset = start + length
 

@@ -312,6 +312,41 @@ def test_each_sample_of_queues_is_read_by_its_own_shape(tmp_path: Path) -> None:
     ]
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.sampled_from("abcx"), st.integers(1, 9)), max_size=12),
+    st.integers(0, 2**31),
+)
+def test_samples_that_are_read_together_say_what_each_says_alone(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[int, str, int]], number: int
+) -> None:
+    """Stretches of one kind of answer, of two nodes in turn: read in blocks, and each from a file of its own."""
+    folder, answers = tmp_path_factory.mktemp("samples"), []
+    kinds = {
+        "a": [("tbf", TC_H_ROOT), ("bfifo", 1)],
+        "b": [("bfifo", 1), ("tbf", TC_H_ROOT)],
+        "c": [("pfifo", TC_H_ROOT)],
+    }
+    for node, kind, times in runs:
+        for _ in range(times):
+            number = (number * 1103515245 + 12345) % 2**31
+            counts = tuple(number >> shift for shift in range(5))
+            given_to = [(1 + number % 2, name, parent, counts) for name, parent in kinds.get(kind, [])]
+            answers.append((node, queue_answer(*given_to) if kind != "x" else message(RTM_NEWQDISC, 2, b"")))
+
+    def read(chosen: list[tuple[int, bytes]]) -> tuple[dict[str, list[Any]], int]:
+        records = [RECORD.pack(5, node, len(answer)) + answer for node, answer in chosen]
+        (folder / "queues.bin").write_bytes(MAGIC + b"".join(records))
+        damage: list[Damage] = []
+        columns = queues.rows(folder / "queues.bin", ["r1", "r2"], {"r1": {"1": "r1-eth0"}, "r2": {}}, 0, damage)
+        return {name: list(values) for name, values in columns.items()}, len(damage)
+
+    together, damaged = read(answers)
+    alone = [read([answer]) for answer in answers]
+    assert damaged == sum(number for _, number in alone)
+    for name, values in together.items():
+        assert values == [value for columns, _ in alone for value in columns[name]], name
+
+
 def test_statistics_that_are_cut_are_damage(tmp_path: Path) -> None:
     whole = queue_answer((1, "bfifo", TC_H_ROOT, (11, 4, 5, 21, 6)))
     body = TCMSG.pack(0, 1, 0, TC_H_ROOT, 1) + attribute(TCA_KIND, b"bfifo\0")
