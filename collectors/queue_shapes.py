@@ -86,9 +86,9 @@ class Shape:
         marked: dict[int, Any] = {}
         for queue in self.queues:
             index = queue.interface
-            packets = queue.basic + SENT_PACKETS, U32
+            sent_packets = _numbers(answers, queue.basic + SENT_PACKETS, U32)
             if queue.packets64 is not None:
-                packets = queue.packets64, U64
+                sent_packets = _numbers(answers, queue.packets64, U64)
             dropped = _numbers(answers, queue.queue + DROPS, U32)
             drops[index] = np.maximum(drops.get(index, 0), dropped)
             own: Any = 0
@@ -100,7 +100,7 @@ class Shape:
                     queue,
                     {
                         "sent_bytes": _numbers(answers, queue.basic, U64),
-                        "sent_packets": _numbers(answers, *packets),
+                        "sent_packets": sent_packets,
                         "backlog_packets": _numbers(answers, queue.queue, U32),
                         "backlog_bytes": _numbers(answers, queue.queue + BACKLOG_BYTES, U32),
                     },

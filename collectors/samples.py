@@ -46,9 +46,8 @@ def samples(path: Path, damage: list[Damage], when: When = as_it_is) -> Iterator
     offset = len(MAGIC)
     size = len(raw)
     while offset < size:
-        start, length = offset + RECORD.size, 0
-        if start <= size:
-            time_ns, node, length = RECORD.unpack_from(raw, offset)
+        start = offset + RECORD.size
+        time_ns, node, length = RECORD.unpack_from(raw, offset) if start <= size else (0, 0, 0)
         if start + length > size:
             damage.append(
                 Damage(path.name, offset, f"the last record is cut: {start + length} bytes needed, {size} there")
