@@ -25,6 +25,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from collectors.compressed import SUFFIX, opened
 from collectors.pcap import analyze
 
 PACKETS = 20_000
@@ -66,8 +67,8 @@ class Seen:
 
 
 def beginning(capture: Path, out: Path, packets: int) -> Path:
-    """The first packets of a pcap, as written on a machine of this byte order."""
-    with capture.open("rb") as source, out.open("wb") as cut:
+    """The first packets of a pcap, as written on a machine of this byte order, compressed or not."""
+    with opened(capture) as source, out.open("wb") as cut:
         cut.write(source.read(24))
         for _ in range(packets):
             head = source.read(16)
@@ -216,7 +217,8 @@ def captures(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     else:
-        yield from sorted(file for file in path.rglob("*.pcap") if ".aside" not in file.parts)
+        found = [file for pattern in ("*.pcap", f"*.pcap{SUFFIX}") for file in path.rglob(pattern)]
+        yield from sorted(file for file in found if ".aside" not in file.parts)
 
 
 def main() -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from collectors import reading
+from collectors.compressed import SUFFIX, opened
 from testbed import cli
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -114,9 +115,13 @@ def runs(folder: Path) -> list[dict[str, Any]]:
 
 
 def digests(run: Path) -> dict[str, str]:
-    """SHA-256 of every capture and every record of a run."""
-    files = sorted([*run.glob("raw/*.pcap"), *run.glob("records/*.parquet")])
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    """SHA-256 of every capture's content and every record of a run."""
+    files = sorted([*run.glob("raw/*.pcap"), *run.glob("raw/*.pcap.zst"), *run.glob("records/*.parquet")])
+    sums = {}
+    for file in files:
+        with opened(file) as content:
+            sums[file.name.removesuffix(SUFFIX)] = hashlib.sha256(content.read()).hexdigest()
+    return sums
 
 
 def table(run: Path, kind: str) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.capture_agreement import TOOLS, agreement
+from benchmarks.capture_agreement import TOOLS, agreement, captures
+from collectors.compressed import SUFFIX
 from tests import lab
 
 PACKETS = 4000
@@ -20,10 +21,10 @@ def agree(results: Path) -> None:
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
         pytest.skip(f"{', '.join(missing)} is not installed; the run itself is as it should be")
     run = lab.runs(results)[0]
-    captures = sorted(run["path"].glob("raw/*.pcap"), key=lambda file: file.name[::-1])
-    if not captures:
+    ends = sorted(captures(run["path"] / "raw"), key=lambda file: file.name.removesuffix(SUFFIX)[::-1])
+    if not ends:
         assert run["spec"]["captures"]["at"] == "none" or not run["spec"]["flows"], run["path"]
         return
-    compared = [agreement(capture, PACKETS) for capture in {captures[0], captures[-1]}]
+    compared = [agreement(capture, PACKETS) for capture in {ends[0], ends[-1]}]
     assert [line for report in compared for line in report.unexplained] == []
     assert sum(report.packets for report in compared) > 0
