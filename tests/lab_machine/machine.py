@@ -52,7 +52,7 @@ class LabMachine:
             "ansible_port": self.remote.port,
             "ansible_user": "root",
             "ansible_ssh_private_key_file": str(self.remote.identity),
-            "ansible_python_interpreter": "/usr/bin/python3",
+            "ansible_python_interpreter": disk.WARM_PYTHON,
             # Ansible's own, but without compression, which an emulated CPU has no time for
             "ansible_ssh_args": "-o ControlMaster=auto -o ControlPersist=60s",
             "ansible_ssh_common_args": f"-o UserKnownHostsFile={self.remote.known_hosts} -o HostKeyAlias={self.remote.alias}",
