@@ -94,7 +94,12 @@ def look(
             one = of_claim(finding, "1", by)
             waiting = any(_at(other, alone.where) for other in missing)
             held = _by_means(finding, one) if which == "off_point" else one.held
-            places[label] = Place(label, "not run yet" if waiting else held, "" if waiting else one.measured, one.seeds)
+            if waiting:
+                places[label] = Place(label, "not run yet")
+            elif held == "not run yet":  # it was, and something that the claim needs is unknown
+                places[label] = Place(label, "undecided", finding.reason)
+            else:
+                places[label] = Place(label, held, one.measured, one.seeds)
     return Beyond(which, tuple(getattr(claim, which)), claim.says, by, tuple(places.values()), around)
 
 

@@ -48,7 +48,11 @@ def shown(place: Place) -> str:
 
 
 def tally(one: Beyond) -> str:
-    rest = [(one.count("contradicted"), "not on"), (one.count("not run yet"), "not run yet:")]
+    rest = [
+        (one.count("contradicted"), "not on"),
+        (one.count("undecided"), "undecided:"),
+        (one.count("not run yet"), "not run yet:"),
+    ]
     others = ", ".join(f"{label} {n}" for n, label in rest if n)
     chance = f"; chance {number(one.chance)}" if one.chance is not None and one.count("holds") else ""
     return f"holds on **{one.count('holds')} of {len(one.places)}**" + (f" ({others})" if others else "") + chance
@@ -71,7 +75,7 @@ def verdict(one: Beyond, entries: Mapping[str, Judged]) -> str:
     if holds == len(one.places):
         return "everywhere"
     if holds + fails < len(one.places):
-        return "not run yet"
+        return "not run yet" if one.count("not run yet") else "undecided"
     if holds == 0:
         return "only on the thesis' own point" if at_the_point(one, entries) == "holds" else "on none"
     return "not everywhere"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,16 @@ def test_a_path_without_its_runs_is_not_run_yet() -> None:
     other = {"cca": "a", "rate": "9mbit"}
     seen = looked({"1mbit": (0.9, 0.5)}, asked=[other], missing=[other])
     assert [place.held for place in seen.places] == ["holds", "not run yet"]
+
+
+def test_a_path_whose_runs_have_no_value_is_undecided_with_the_reason() -> None:
+    """As one whose runs end before ten seconds of a flow have gone by: it was run, and says nothing."""
+    runs = [dataclasses.replace(run(cca, "1mbit", 0.9), metrics={"utilization": None}) for cca in "ab"]
+    seen = look(CLAIM, "off_point", "a.yml", runs, [one.params for one in runs])
+    (place,) = seen.places
+    assert place.held == "undecided" and "utilization is unknown" in place.measured
+    page = "".join(off_points([seen], at_point("holds")))
+    assert "holds on **0 of 1** (undecided: 1)" in page and "| undecided |" in page and "not run yet" not in page
 
 
 def test_a_choice_matters_where_the_outcome_depends_on_it() -> None:
