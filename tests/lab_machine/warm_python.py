@@ -21,10 +21,10 @@ from types import ModuleType
 SERVER = "/run/warm-python"
 MOST_BYTES = 65536
 IMPORTED = (
-    "ast", "base64", "bz2", "copy", "ctypes", "dataclasses", "datetime", "filecmp", "fnmatch", "glob", "grp", "gzip", "hashlib",
-    "importlib.util", "inspect", "json", "locale", "logging", "lzma", "pathlib", "pkgutil", "platform", "pwd", "random", "runpy",
-    "selectors", "shlex", "shutil", "string", "subprocess", "syslog", "tempfile", "textwrap", "threading", "typing",
-    "urllib.parse", "uuid", "zipfile", "zlib",
+    "ast", "base64", "bz2", "copy", "ctypes", "dataclasses", "datetime", "filecmp", "fnmatch", "glob", "grp",
+    "gzip", "hashlib", "importlib.util", "inspect", "json", "locale", "logging", "lzma", "pathlib", "pkgutil",
+    "platform", "pwd", "random", "runpy", "selectors", "shlex", "shutil", "string", "subprocess", "syslog",
+    "tempfile", "textwrap", "threading", "typing", "urllib.parse", "uuid", "zipfile", "zlib",
 )  # fmt: skip
 """Of the standard library."""
 COPY = "/usr/lib/warm-python"
