@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from collectors.compressed import SUFFIX, opened
+from collectors.compressed import CAPTURES, opened
 from collectors.pcap import analyze
 
 PACKETS = 20_000
@@ -217,7 +217,7 @@ def captures(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     else:
-        found = [file for pattern in ("*.pcap", f"*.pcap{SUFFIX}") for file in path.rglob(pattern)]
+        found = [file for pattern in CAPTURES for file in path.rglob(pattern)]
         yield from sorted(file for file in found if ".aside" not in file.parts)
 
 

@@ -21,6 +21,8 @@ from base.small_files import require_plain
 from collectors.errors import CollectError
 
 SUFFIX = ".zst"
+CAPTURES = ("*.pcap", f"*.pcap{SUFFIX}")
+"""Patterns of a folder's captures."""
 CODEC, LEVEL = "zstd", 3
 """A capture of 71 MB: level 1 leaves 20 MB in 0.25 s, 3 leaves 12.9 in 0.4, 4 leaves 11.6 in 0.6 (docs/records.md)."""
 PIECE_BYTES = 1 << 20

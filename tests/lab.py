@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from collectors import reading
-from collectors.compressed import SUFFIX, opened
+from collectors.compressed import CAPTURES, SUFFIX, opened
 from testbed import cli
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -116,7 +116,9 @@ def runs(folder: Path) -> list[dict[str, Any]]:
 
 def digests(run: Path) -> dict[str, str]:
     """SHA-256 of every capture's content and every record of a run."""
-    files = sorted([*run.glob("raw/*.pcap"), *run.glob("raw/*.pcap.zst"), *run.glob("records/*.parquet")])
+    files = sorted(
+        file for pattern in (*(f"raw/{one}" for one in CAPTURES), "records/*.parquet") for file in run.glob(pattern)
+    )
     sums = {}
     for file in files:
         with opened(file) as content:

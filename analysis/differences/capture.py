@@ -12,9 +12,7 @@ from typing import BinaryIO
 
 from analysis.errors import ResultsError
 from base.small_files import require_plain
-from collectors.compressed import SUFFIX, opened
-
-PATTERNS = ("*.pcap", f"*.pcap{SUFFIX}")
+from collectors.compressed import CAPTURES, opened
 
 MAGICS = {
     b"\x4d\x3c\xb2\xa1": ("<", 1),
@@ -90,7 +88,7 @@ class Packet:
 
 def captures(raw: Path) -> dict[str, Path]:
     """A raw folder's captures by interface, compressed ones too."""
-    return {file.name.partition(".pcap")[0]: file for pattern in PATTERNS for file in raw.glob(pattern)}
+    return {file.name.partition(".pcap")[0]: file for pattern in CAPTURES for file in raw.glob(pattern)}
 
 
 @contextmanager

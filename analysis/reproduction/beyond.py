@@ -91,23 +91,21 @@ def look(
         if label not in places:
             alone = claim.model_copy(update={"where": {**claim.where, **here}})
             finding = claims.check(alone, runs)
-            one = of_claim(finding, "1", by)
             waiting = any(_at(other, alone.where) for other in missing)
+            one = of_claim(finding, "1", by, all_run=not waiting)
             held = _by_means(finding, one) if which == "off_point" else one.held
             if waiting:
                 places[label] = Place(label, "not run yet")
-            elif held == "not run yet":  # it was, and something that the claim needs is unknown
-                places[label] = Place(label, "undecided", finding.reason)
             else:
-                places[label] = Place(label, held, one.measured, one.seeds)
+                places[label] = Place(label, held, one.measured or one.reason, one.seeds)
     return Beyond(which, tuple(getattr(claim, which)), claim.says, by, tuple(places.values()), around)
 
 
 def _by_means(finding: claims.Finding, one: Evidence) -> Held:
     """Whether the means alone are as the claim says."""
     seen = [statement for part in finding.parts for statement in part.seen]
-    if one.held == "not run yet" or not seen or any(statement.spread is None for statement in seen):
-        return "not run yet"
+    if not seen or any(statement.spread is None for statement in seen):
+        return one.held
     inside = [
         statement.spread is not None
         and statement.statement.low <= statement.spread.mean <= statement.statement.high

@@ -175,11 +175,16 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def of_claim(finding: claims.Finding, part: str, by: str, *, explains: bool = False) -> Evidence:
-    """What a claim of an experiment file came to, for one part."""
+def of_claim(finding: claims.Finding, part: str, by: str, *, explains: bool = False, all_run: bool = False) -> Evidence:
+    """What a claim of an experiment file came to, for one part.
+
+    all_run: there is a run for everything that the claim asks, so that nothing is missing but a value
+    """
     seen = [one for group in finding.parts for one in group.seen if one.spread is not None]
     missing = finding.outcome == "not comparable" or (finding.outcome == "undecided" and not seen)
-    held: Held = "not run yet" if missing else finding.outcome  # type: ignore[assignment]
+    held: Held = finding.outcome  # type: ignore[assignment]
+    if missing:
+        held = "undecided" if all_run else "not run yet"
     # the statement that decides: where one is contradicted that one, else the first
     worst = next((one for one in seen if one.outcome == "contradicted"), seen[0] if seen else None)
     measured = "" if worst is None else _measured(finding.claim, worst)

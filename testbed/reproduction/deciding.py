@@ -138,11 +138,7 @@ class Decider:
                 finding = claims.check(claim, standing.runs, self._elsewhere)
                 waiting = sum(about(claim, params) for params in standing.missing_params)
                 for part, explains in parts:
-                    one = of_claim(finding, part, bound.file, explains=explains)
-                    if (
-                        not waiting and one.held == "not run yet"
-                    ):  # it was, and something that the claim needs is unknown
-                        one = dataclasses.replace(one, held="undecided")
+                    one = of_claim(finding, part, bound.file, explains=explains, all_run=not waiting)
                     if waiting and one.held == "holds":  # so far
                         one = dataclasses.replace(
                             one, held="undecided", reason=f"so far it holds; {waiting} of its runs are missing"

@@ -23,10 +23,11 @@ from base.errors import WarpbedError
 from base.paths import cache_dir
 from hosts.vm import image
 from kernels.steps import Steps, end_with_caller
+from tests.lab_machine import warm_python
 
 RECIPE = 1
 ALIAS = "warpbed-lab"
-WARM_FOLDER = "usr/lib/warm-python"
+WARM_FOLDER = warm_python.COPY.lstrip("/")
 WARM_SOURCE, WARM_PYTHON = "/usr/src/warm_python.c", "/usr/bin/warm-python"
 """An interpreter for Ansible's modules, which on an emulated CPU take a second instead of three with it."""
 HERE = Path(__file__).parent
@@ -121,8 +122,9 @@ def _build(work: Path, steps: Steps) -> None:
     )  # fmt: skip
     _lay_out(work, root)
     steps.run(
-        "compiling warm_python.c", "chroot", root, "gcc", "-O2", "-static", "-o", WARM_PYTHON, WARM_SOURCE, cwd=work
-    )
+        "compiling warm_python.c", "chroot", root, "gcc", "-O2", "-static", *warm_python.defines(),
+        "-o", WARM_PYTHON, WARM_SOURCE, cwd=work,
+    )  # fmt: skip
     steps.run("compiling Python", "chroot", root, "python3", "-m", "compileall", "-q", f"/{WARM_FOLDER}", cwd=work)
     core = "/tmp/core.img"
     steps.run(

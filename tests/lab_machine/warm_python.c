@@ -15,10 +15,7 @@
 #include <unistd.h>
 
 #define PYTHON "/usr/bin/python3"
-#ifndef SERVER
-#define SERVER "/run/warm-python"
-#endif
-#define MOST_BYTES 65536
+/* SERVER and MOST_BYTES are warm_python.py's; the compiler's command line has them */
 
 extern char **environ;
 

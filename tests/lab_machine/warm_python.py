@@ -45,6 +45,11 @@ class SentFirst(list[str]):
         yield from super().__iter__()
 
 
+def defines(server: str = SERVER) -> list[str]:
+    """What the C compiler is to be told for `warm_python.c`."""
+    return [f'-DSERVER="{server}"', f"-DMOST_BYTES={MOST_BYTES}"]
+
+
 def import_all() -> None:
     for name in IMPORTED:
         importlib.import_module(name)

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from tests import lab
-from tests.lab_machine.warm_python import SentFirst
+from tests.lab_machine.warm_python import SentFirst, defines
 from tests.waiting import wait_until
 
 SOURCE = lab.ROOT / "tests/lab_machine/warm_python.c"
@@ -41,12 +41,11 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The interpreter, whose server is started with its first caller."""
+    """The interpreter, with a server for as long as the tests take."""
     folder = tmp_path_factory.mktemp("warm")
     socket = str(folder / "server")
     program = folder / "warm-python"
-    define = f'-DSERVER="{socket}"'
-    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-O2", define, "-o", program, SOURCE], check=True)
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-O2", *defines(socket), "-o", program, SOURCE], check=True)
     command = [PYTHON, "-c", SERVE.format(socket=socket)]
     with subprocess.Popen(command, cwd=lab.ROOT, env={"PYTHONPATH": str(lab.ROOT)}) as server:
         try:
@@ -99,7 +98,7 @@ def test_arguments_and_a_missing_server_are_pythons_own_affair(warm: Path, tmp_p
     said = subprocess.run([warm, "-c", "import os; print(os.getppid())"], capture_output=True, text=True, check=True)
     assert int(said.stdout) == os.getpid()
     alone = tmp_path / "alone"
-    subprocess.run(["cc", f'-DSERVER="{tmp_path}/none"', "-o", alone, SOURCE], check=True)
+    subprocess.run(["cc", *defines(f"{tmp_path}/none"), "-o", alone, SOURCE], check=True)
     assert run(alone, "import os; print(os.getppid())", tmp_path) == (0, f"{os.getpid()}\n", "")
 
 
